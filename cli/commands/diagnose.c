@@ -61,7 +61,10 @@ int cmd_diagnose(int argc, char **argv) {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
          "the machine to predict on (default: the one that the trace names)", "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
-         "the rank of a trace (default: the lowest recorded)", "R"},
+         "the rank of a trace (default: memory of the fullest recorded, times of the one that "
+         "waits "
+         "least for others)",
+         "R"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
         {"csv", 0, 0, G_OPTION_ARG_NONE, &csv,
          "print each setting that was tried, and its effect, as CSV", NULL},
@@ -80,7 +83,7 @@ int cmd_diagnose(int argc, char **argv) {
     g_autoptr(Trace) trace = cli_trace_check_settings(source, 1, argv + 1, &error)
                                  ? cli_trace_load(source, argv[1], cluster, &error)
                                  : NULL;
-    uint32_t whose = rank >= 0 || trace == NULL ? (uint32_t)rank : trace_lowest_rank(trace);
+    uint32_t whose = rank >= 0 ? (uint32_t)rank : TRACE_NONE;
     g_autoptr(CliDiagnosis) diagnosis =
         trace != NULL ? cli_diagnose(trace, whose, cluster, &error) : NULL;
     if (diagnosis == NULL) {

@@ -48,7 +48,7 @@ static const CliCommand command = {
 
 typedef struct {
     char *cluster;
-    int rank; /* -1: the lowest recorded */
+    int rank; /* -1: as foreshard predict shows it */
     gboolean json, csv;
 } Options;
 
@@ -82,6 +82,10 @@ static int explain_subject(const CliSubject *subject, const char *name, bool as_
     g_autoptr(GString) text = cli_explain(subject, name, &error);
     if (text == NULL) {
         return complain_of_name(error->message);
+    }
+    if (trace_get(subject->trace, "stages") != NULL) {
+        g_autofree char *rank = trace_rank_text(subject->trace, subject->summary->rank);
+        g_string_append_printf(text, "rows are those of %s\n", rank);
     }
     g_autofree char *json = as_json ? cli_explanation_json(subject, name, text) : NULL;
     return json != NULL ? show_json(json) : show(text);
@@ -121,13 +125,13 @@ static int explain_trace(const char *name, const char *path, const Options *opti
                                            : NULL;
     g_autoptr(SimPrediction) prediction =
         what_if != NULL ? cli_what_if(what_if, "", NULL, NULL) : NULL;
-    uint32_t rank = options->rank >= 0 ? (uint32_t)options->rank : trace_lowest_rank(trace);
+    uint32_t rank =
+        options->rank >= 0 ? (uint32_t)options->rank : cli_explain_rank(trace, prediction, name);
     g_autoptr(TraceSummary) rows = trace_summary_new(trace, rank);
     if (rows == NULL) {
         return cli_complain(CLI_BAD_INPUT,
-                            "%s: rank %d was not recorded; the lowest that was is %u, "
-                            "which is shown without --rank",
-                            path, options->rank, trace_lowest_rank(trace));
+                            "%s: rank %d was not recorded; the lowest that was is %u", path,
+                            options->rank, trace_lowest_rank(trace));
     }
     bool known = plan != NULL && prediction != NULL;
     CliSubject subject = {trace, rows, known ? plan : NULL, known ? what_if->cluster : NULL,
@@ -154,7 +158,8 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
     if (prediction == NULL) {
         return complain(error);
     }
-    g_autoptr(TraceSummary) rows = trace_summary_new(trace, trace_lowest_rank(trace));
+    g_autoptr(TraceSummary) rows =
+        trace_summary_new(trace, cli_explain_rank(trace, prediction, name));
     if (rows == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s cannot be played on %s", path, cluster->name);
     }
@@ -233,7 +238,8 @@ int cmd_explain(int argc, char **argv) {
          "), or of a trace that names none, since it was measured",
          "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank,
-         "the rank of a trace (default: the lowest recorded)", "R"},
+         "the rank of a trace (default: the fullest recorded; of times the one that waits least)",
+         "R"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
         {"csv", 0, 0, G_OPTION_ARG_NONE, &options.csv,
          "of " SHARDINGS ": print a line for each strategy as CSV", NULL},

@@ -10,6 +10,7 @@
 #include "cli/say/rows-csv.h"
 #include "cli/source/cluster.h"
 #include "plots/plot.h"
+#include "trace/fullest.h"
 #include "trace/import/file.h"
 #include "trace/text.h"
 
@@ -150,7 +151,9 @@ static int plot_traces(PlotPicture picture, int n_files, char **files, const Opt
             status = cli_complain(CLI_BAD_INPUT, "%s", error->message);
             break;
         }
-        uint32_t rank = options->rank < 0 ? trace_lowest_rank(traces[i]) : (uint32_t)options->rank;
+        uint32_t rank = options->rank >= 0 ? (uint32_t)options->rank
+                        : i > 0            ? trace_rank_beside(traces[i], panels[0].rank)
+                                           : trace_fullest_rank(traces[i]);
         panels[i] = (PlotPanel){traces[i], rank};
     }
     if (status == CLI_OK) {
@@ -268,7 +271,7 @@ int cmd_plot(int argc, char **argv) {
          "than ten the first four, or the last four if it ran out)",
          "A[-B]"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank,
-         "the rank of the traces (default: the lowest recorded)", "N"},
+         "the rank of the traces (default: the fullest recorded)", "N"},
         {"knob", 'k', 0, G_OPTION_ARG_STRING_ARRAY, &points->knobs,
          "a strategy key (or network.KEY, or cluster.SECTION.KEY) and values to predict; may be "
          "repeated: the first is the x axis, others make lines",

@@ -7,6 +7,7 @@
 #include "cli/predict/predict.h"
 #include "cli/what-if/simple.h"
 #include "sim/figures.h"
+#include "trace/fullest.h"
 
 /* ---- the machine, one part faster ---- */
 
@@ -380,18 +381,24 @@ const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis) {
 
 /* ---- the whole ---- */
 
+/* Ranks that wait for each other take one step's time, and lose it in different places. */
+static uint32_t rank_of_times(const CliDiagnosis *diagnosis, uint32_t rank) {
+    return rank != TRACE_NONE ? rank
+                              : trace_rank_beside(diagnosis->trace, diagnosis->base->time_rank);
+}
+
 CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluster, GError **error) {
     g_autoptr(CliDiagnosis) diagnosis = g_new0(CliDiagnosis, 1);
     diagnosis->trace = trace;
     diagnosis->remedies = g_array_new(FALSE, FALSE, sizeof(CliRemedy));
     diagnosis->causes = g_array_new(FALSE, FALSE, sizeof(guint));
-    diagnosis->summary = trace_summary_new(trace, rank);
-    if (diagnosis->summary == NULL) {
+    diagnosis->memory =
+        trace_summary_new(trace, rank == TRACE_NONE ? trace_fullest_rank(trace) : rank);
+    if (diagnosis->memory == NULL) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
                     "the trace has not recorded rank %u; give one that it has", rank);
         return NULL;
     }
-    diagnosis->idle = trace_idle_book(trace, diagnosis->summary);
     diagnosis->what_if = cli_what_if_new(trace, cluster, error);
     if (diagnosis->what_if == NULL) {
         return NULL;
@@ -400,6 +407,8 @@ CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluste
     if (diagnosis->base == NULL) {
         return NULL;
     }
+    diagnosis->summary = trace_summary_new(trace, rank_of_times(diagnosis, rank));
+    diagnosis->idle = trace_idle_book(trace, diagnosis->summary);
     diagnosis->progress = cli_progress_new("predicting neighbours");
     try_all(diagnosis);
     find_causes(diagnosis);
@@ -421,6 +430,7 @@ void cli_diagnosis_free(CliDiagnosis *diagnosis) {
     g_clear_pointer(&diagnosis->ways_to_fit, g_array_unref);
     cli_what_if_free(diagnosis->what_if);
     trace_summary_free(diagnosis->summary);
+    trace_summary_free(diagnosis->memory);
     sim_prediction_free(diagnosis->base);
     g_array_unref(diagnosis->remedies);
     g_array_unref(diagnosis->causes);

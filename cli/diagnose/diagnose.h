@@ -74,7 +74,8 @@ typedef struct {
     CliProgress *progress; /* of what is tried; NULL when all is done */
     guint n_tried;
     CliWhatIf *what_if;
-    TraceSummary *summary;
+    TraceSummary *summary; /* of the rank whose times are shown, */
+    TraceSummary *memory;  /* and of the one whose memory is */
     TraceIdleBook idle;
     SimPrediction *base;
     GArray *remedies; /* CliRemedy: what could be predicted */
@@ -86,7 +87,8 @@ typedef struct {
     double larger_batch_share, larger_batch_bytes; /* what a token then takes, and reserved */
 } CliDiagnosis;
 
-/* Of one recorded rank. */
+/* Of one recorded rank; TRACE_NONE: memory of the fullest, and times of the rank that waits least
+ * for others. */
 CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluster, GError **error);
 void cli_diagnosis_free(CliDiagnosis *diagnosis); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)

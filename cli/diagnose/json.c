@@ -17,7 +17,7 @@ static const CliRemedy *remedy_at(const CliDiagnosis *diagnosis, guint i) {
 
 static void add_memory(JsonBuilder *json, const CliDiagnosis *diagnosis) {
     const Trace *trace = diagnosis->trace;
-    const TracePeak *peak = &diagnosis->summary->peaks[TRACE_ALLOCATED];
+    const TracePeak *peak = &diagnosis->memory->peaks[TRACE_ALLOCATED];
     trace_json_begin_object(json, "memory");
     if (peak->known) {
         g_autofree char *place = trace_place_name(trace, peak->phase, peak->unit);
@@ -164,6 +164,7 @@ void cli_diagnosis_add_json(const CliDiagnosis *diagnosis, JsonBuilder *json) {
     trace_json_add_text(json, "side", trace_get(diagnosis->trace, "side"));
     trace_json_add_text(json, "cluster", diagnosis->what_if->cluster->name);
     trace_json_add_int(json, "rank", diagnosis->summary->rank);
+    trace_json_add_int(json, "memory_of_rank", diagnosis->memory->rank);
     trace_json_add_bool(json, "fits", diagnosis->base->fits);
     if (oom != NULL) {
         trace_json_add_text(json, "oom", oom);

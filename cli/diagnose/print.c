@@ -53,7 +53,7 @@ static const CliRemedy *best_for_category(const CliDiagnosis *diagnosis, unsigne
 
 static void append_memory(GString *text, const CliDiagnosis *diagnosis) {
     const Trace *trace = diagnosis->trace;
-    const TracePeak *peak = &diagnosis->summary->peaks[TRACE_ALLOCATED];
+    const TracePeak *peak = &diagnosis->memory->peaks[TRACE_ALLOCATED];
     g_string_append(text, "1. memory\n");
     if (!peak->known) {
         g_string_append(text, "   the trace has no memory rows\n");
@@ -345,14 +345,25 @@ static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
     append_match(text, diagnosis, best);
 }
 
+/* Of stages, whose they are: each holds and waits for something else. */
+static void append_ranks(GString *text, const CliDiagnosis *diagnosis) {
+    if (trace_get(diagnosis->trace, "stages") != NULL) {
+        g_autofree char *memory = trace_rank_text(diagnosis->trace, diagnosis->memory->rank);
+        g_autofree char *times = trace_rank_text(diagnosis->trace, diagnosis->summary->rank);
+        g_string_append_printf(text, "memory (1) is of %s, times (2 to 5) of %s\n", memory, times);
+    }
+    g_string_append_c(text, '\n');
+}
+
 char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
     GString *text = g_string_new(NULL);
     const char *title = trace_get(diagnosis->trace, "title");
     g_autofree char *step = time_text((double)diagnosis->base->median_step_ns, false);
     g_string_append_printf(
-        text, "%s\na %s trace; changes are predicted on %s, where this plan takes %s a step\n\n",
+        text, "%s\na %s trace; changes are predicted on %s, where this plan takes %s a step\n",
         title != NULL ? title : "", trace_get(diagnosis->trace, "side"),
         diagnosis->what_if->cluster->name, step);
+    append_ranks(text, diagnosis);
     if (!diagnosis->base->fits) {
         g_autofree char *oom = trace_oom_text(diagnosis->trace);
         g_string_append_printf(text,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/explain/private.h"
+#include "trace/fullest.h"
 
 static void explain_allocated(GString *text, const CliSubject *subject) {
     explain_peak(text, subject, TRACE_ALLOCATED);
@@ -65,6 +66,16 @@ const ExplainKey explain_keys[] = {
     {"every_rank", "what was played", explain_ranks},
 };
 const guint explain_n_keys = G_N_ELEMENTS(explain_keys);
+
+static bool is_about_time(const char *name) {
+    for (guint i = 0; i < explain_n_keys; i++) {
+        const char *about = explain_keys[i].about;
+        if (g_str_equal(explain_keys[i].key, name)) {
+            return g_str_equal(about, "time") || g_str_equal(about, "rate, price");
+        }
+    }
+    return g_str_has_prefix(name, "comm.");
+}
 
 static uint32_t find_name(const GPtrArray *table, const char *name) {
     for (guint i = 0; i < table->len; i++) {
@@ -161,9 +172,40 @@ static bool read_instruction(const CliSubject *subject, const char *name, uint32
     return false;
 }
 
+/* Stages have units of one name, as "root": that of the rank's own stage; TRACE_NONE: none. */
+static uint32_t find_unit(const Trace *trace, uint32_t role, const char *name) {
+    const GArray *table = trace_instructions(trace, role);
+    for (guint i = 0; i < table->len; i++) {
+        uint32_t unit = g_array_index(table, TraceInstruction, i).unit;
+        if (unit != TRACE_NONE && g_str_equal(trace->units->pdata[unit], name)) {
+            return unit;
+        }
+    }
+    return TRACE_NONE;
+}
+
+uint32_t cli_explain_rank(const Trace *trace, const SimPrediction *prediction, const char *name) {
+    if (prediction != NULL && is_about_time(name)) {
+        return trace_rank_beside(trace, prediction->time_rank);
+    }
+    uint32_t fullest = trace_fullest_rank(trace);
+    bool may_lack = fullest != TRACE_NONE && find_name(trace->units, name) != TRACE_NONE;
+    if (!may_lack || find_unit(trace, trace_role_of_rank(trace, fullest), name) != TRACE_NONE) {
+        return fullest;
+    }
+    for (guint i = 0; i < trace->ranks->len; i++) {
+        const TraceRank *rank = &g_array_index(trace->ranks, TraceRank, i);
+        if (find_unit(trace, rank->role, name) != TRACE_NONE) {
+            return rank->rank;
+        }
+    }
+    return fullest;
+}
+
 static bool explain_thing(GString *text, const CliSubject *subject, const char *name) {
     const Trace *trace = subject->trace;
-    uint32_t unit = find_name(trace->units, name), kind = find_kind(trace, name);
+    uint32_t unit = find_unit(trace, subject->summary->role, name), kind = find_kind(trace, name);
+    unit = unit == TRACE_NONE ? find_name(trace->units, name) : unit;
     uint32_t number;
     if (unit != TRACE_NONE) {
         explain_unit(text, subject, unit);

@@ -29,6 +29,11 @@ typedef struct {
  * there is in lines below. */
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error);
 
+/* Whose rows explain it where no rank is asked for: memory of the fullest, as foreshard predict
+ * shows it, times of the rank that waits least, a unit of a rank that has it. prediction may be
+ * NULL. */
+uint32_t cli_explain_rank(const Trace *trace, const SimPrediction *prediction, const char *name);
+
 /* What cli_explain() gave, as one JSON object. Transfer full. */
 char *cli_explanation_json(const CliSubject *subject, const char *name, const GString *text);
 

@@ -4,6 +4,7 @@
 
 #include "cli/report/private.h"
 #include "sim/trains-well.h"
+#include "trace/fullest.h"
 #include "trace/scale.h"
 
 static const char head[] =
@@ -121,7 +122,9 @@ static bool gather_part(const GPtrArray *traces, const char *digest, ReportPart 
                             sides[side], digest);
                 return false;
             }
-            part->panels[part->n_panels++] = (PlotPanel){trace, trace_lowest_rank(trace)};
+            uint32_t rank = part->n_panels == 0 ? trace_fullest_rank(trace)
+                                                : trace_rank_beside(trace, part->panels[0].rank);
+            part->panels[part->n_panels++] = (PlotPanel){trace, rank};
         }
     }
     return true;
@@ -143,7 +146,7 @@ static bool judge_part(ReportPart *part, const char *cluster, GError **error) {
             return false;
         }
     }
-    part->diagnosis = cli_diagnose(first->trace, first->rank, cluster, &part->refusal);
+    part->diagnosis = cli_diagnose(first->trace, TRACE_NONE, cluster, &part->refusal);
     return true;
 }
 

@@ -14,6 +14,8 @@ PLANS = {
     'fsdp2': ['gpt-toy', '-n', '8', '--cluster', 'a100-node'],
     'fsdp1, bf16, two micro-batches': ['t5-toy', '-n', '4', '--flavour', 'fsdp1', '--param-dtype', 'bf16',
                                        '--accumulate', '2', '--cluster', 'dgx-h100'],
+    'stages, the last the fullest': ['llama-toy', '-n', '4', '--pipeline', '2', '--accumulate', '3', '--network-key',
+                                     'vocab=8000', '--micro-batch', '16', '--cluster', 'a100-node'],
     'ddp': ['mlp-toy', '-n', '2', '--flavour', 'ddp', '--sharding', 'none', '--cluster', 'this-machine'],
 }
 EVERY_KEY = {
@@ -137,6 +139,36 @@ def check_names_of_tensors(run):
     return said
 
 
+def check_diagnosis(run):
+    """What diagnose says of a plan is of the ranks that predict shows."""
+    said = []
+    figures = json.loads(run.figures)
+    status, out, err = run('diagnose', 'a.trace', '--json')
+    if status:
+        return [err]
+    diagnosis = json.loads(out)
+    for key in ('peak_allocated_bytes', 'peak_by_category'):
+        if diagnosis['memory'][key] != figures[key]:
+            said.append('%s is %s, predict says %s' % (key, diagnosis['memory'][key], figures[key]))
+    for kind, comm in diagnosis['comm'].items():
+        for key in ('total_ms', 'exposed_ms'):
+            if not near(comm[key], figures['comm'][kind][key]):
+                said.append('%s.%s is %s, predict says %s' % (kind, key, comm[key], figures['comm'][kind][key]))
+    return said
+
+
+def check_units_of_stages(run):
+    """A unit is explained by rows of a rank that has it; of several of one name, by the fullest's."""
+    said = []
+    for unit, parameter, rank in (('root', 'head.weight', 2), ('layers.1', 'layers.1.mlp', 2),
+                                  ('layers.0', 'layers.0.mlp', 0)):
+        status, out, err = run('explain', unit, 'stages.trace')
+        if status or parameter not in out or 'rows are those of rank %d,' % rank not in flat(out) or \
+                not re.search(r'^ +[0-9.]+ ms  linear ', out, re.M):
+            said.append('%s: %s%s' % (unit, out, err))
+    return said
+
+
 def check_things(run):
     said = []
     for name, wanted in (('layers.0', 'layers.0.mlp.up.weight'), ('linear', 'module layers.1.mlp.down'),
@@ -245,10 +277,13 @@ def main():
             tap.case('the numbers from a trace, ' + name, check_numbers(run, ['a.trace']))
             tap.case('the parts, ' + name, check_parts(run, ['a.trace']))
             tap.case('the tensors, ' + name, check_tensors(run, ['a.trace']))
+            tap.case('the diagnosis, ' + name, check_diagnosis(run))
         for name, words in EVERY_KEY.items():
             tap.case('every key, ' + name, check_every_key(run, words))
         tap.case('names of tensors', check_names_of_tensors(run))
         tap.case('units and ops', check_things(run))
+        run('predict', *PLANS['stages, the last the fullest'], '--trace', 'stages.trace')
+        tap.case('units of stages', check_units_of_stages(run))
         tap.case('every sharding', check_sharding(run))
         tap.case('what stays whole after forward', check_what_stays_whole(run))
         tap.case('settings', check_settings(run))
