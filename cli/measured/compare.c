@@ -26,6 +26,17 @@ static void refuse(const char *file_name, bool is_zip, GError **error) {
                        : "neither a trace nor a file of PyTorch's");
 }
 
+/* The columns are named for what is usual. */
+static Measured *say_what_ran(Measured *measured, const Trace *trace, const char *name) {
+    if (measured != NULL && g_strcmp0(trace_get(trace, "side"), "measured") == 0) {
+        measured_note(measured,
+                      "%s was not predicted: foreshard ran it, and measured what stands under "
+                      "\"predicted\"",
+                      name);
+    }
+    return measured;
+}
+
 Measured *measured_compare(const Trace *trace, const MeasuredOptions *options, GError **error) {
     gsize length;
     g_autofree char *bytes = import_read(options->file_name, &length, error);
@@ -34,10 +45,12 @@ Measured *measured_compare(const Trace *trace, const MeasuredOptions *options, G
     }
     ImportKind kind = import_kind(bytes, length);
     if (kind == IMPORT_SNAPSHOT) {
-        return compare_snapshot(trace, options, bytes, length, error);
+        return say_what_ran(compare_snapshot(trace, options, bytes, length, error), trace,
+                            options->trace_name);
     }
     if (kind == IMPORT_PROFILE) {
-        return compare_profile(trace, options, bytes, length, error);
+        return say_what_ran(compare_profile(trace, options, bytes, length, error), trace,
+                            options->trace_name);
     }
     refuse(options->file_name, kind == IMPORT_ZIP, error);
     return NULL;

@@ -446,6 +446,19 @@ def check_predicted_times(foreshard, trace):
             if abs(found[name]['predicted'] - other[key]['first']) > 1]
 
 
+def check_ran_trace(foreshard, trace):
+    """A trace that foreshard measured is not passed off as a prediction."""
+    said = []
+    with open(trace, 'rb') as file:
+        ran = foreshard.path('ran.trace', file.read().replace(b'side predicted', b'side measured', 1))
+    profile = foreshard.path('made.json', json.dumps(profile_of(3)).encode())
+    for path, wanted in ((trace, False), (ran, True)):
+        _, out, complaint = foreshard.ask('compare', path, profile)
+        if (b'was not predicted: foreshard ran it' in out) != wanted:
+            said.append('%s: %s%s' % (path, out.decode(), complaint))
+    return said
+
+
 def main():
     tap = Tap()
     recorded = sys.argv[2]
@@ -467,6 +480,7 @@ def main():
         tap.case('out of memory', check_out_of_memory(foreshard))
         tap.case('a profile with known figures', check_profile(foreshard, trace))
         tap.case("the prediction's times are those of compare", check_predicted_times(foreshard, trace))
+        tap.case('a trace that was measured', check_ran_trace(foreshard, trace))
     return tap.finish()
 
 
