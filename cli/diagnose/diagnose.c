@@ -254,8 +254,36 @@ static void keep_better(CliBaseline *baseline, const char *name, const SimPredic
     }
 }
 
+static uint64_t number_of(const CliWhatIf *what_if, const char *key) {
+    const char *value = cli_what_if_get(what_if, key);
+    return value ? g_ascii_strtoull(value, NULL, 10) : 0;
+}
+
+/* As few passes as there is room for, each of as many more sequences: what went through stages one
+ * by one need not without them. passes 0: the batch is settled. */
+static SimPrediction *predict_simple(const CliDiagnosis *diagnosis, const char *changes,
+                                     uint64_t passes, GError **error) {
+    if (passes == 0) {
+        return cli_what_if(diagnosis->what_if, changes, NULL, error);
+    }
+    uint64_t batch = number_of(diagnosis->what_if, "micro_batch"), few = 1;
+    for (;; few = passes % (2 * few) == 0 ? 2 * few : passes) {
+        g_autofree char *all =
+            g_strdup_printf("%s micro_batch=%" G_GUINT64_FORMAT " accumulate=%" G_GUINT64_FORMAT,
+                            changes, batch * passes / few, few);
+        g_autoptr(GError) refusal = NULL;
+        g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, all, NULL, &refusal);
+        if ((with != NULL && with->fits) || few == passes) {
+            if (with == NULL) {
+                g_propagate_error(error, g_steal_pointer(&refusal));
+            }
+            return g_steal_pointer(&with);
+        }
+    }
+}
+
 static void tune_baseline(CliDiagnosis *diagnosis, CliBaseline *baseline, const char *name,
-                          const char *changes) {
+                          const char *changes, uint64_t passes) {
     static const char *const tunings[] = {"none", "full"};
     g_autoptr(GError) refusal = NULL;
     for (guint i = 0; i < G_N_ELEMENTS(tunings); i++) {
@@ -263,7 +291,7 @@ static void tune_baseline(CliDiagnosis *diagnosis, CliBaseline *baseline, const 
         g_autofree char *tuned = g_strdup_printf("%s%s", name, i > 0 ? ", checkpointed" : "");
         note_progress(diagnosis);
         g_clear_error(&refusal);
-        g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, all, NULL, &refusal);
+        g_autoptr(SimPrediction) with = predict_simple(diagnosis, all, passes, &refusal);
         if (with != NULL) {
             keep_better(baseline, tuned, with);
         }
@@ -314,30 +342,25 @@ static Precision precision_of_fsdp(const CliWhatIf *what_if) {
         "", g_strdup(replaced ? " autocast=none param_dtype=bf16 reduce_dtype=fp32" : ""), false};
 }
 
-static uint64_t number_of(const CliWhatIf *what_if, const char *key) {
-    const char *value = cli_what_if_get(what_if, key);
-    return value ? g_ascii_strtoull(value, NULL, 10) : 0;
-}
-
 /* A simple strategy has one stage, and each rank passes of its own instead of microbatches that go
- * through all, if that comes out even. If not, there stay several, and DDP is refused by name. */
-static char *passes_of_simple(uint64_t stages, uint64_t passes, const char *sharding) {
-    if (passes % stages == 0) {
-        return g_strdup_printf(" pipeline=1 pipeline_schedule=1f1b pipeline_stages=1 "
-                               "accumulate=%" G_GUINT64_FORMAT,
-                               passes / stages);
-    }
-    return g_strdup(g_str_equal(sharding, "none") ? " flavour=ddp" : "");
+ * through all, if that comes out even: so many. 0: there are no stages, or it does not. */
+static uint64_t passes_of_simple(const CliWhatIf *what_if) {
+    uint64_t stages = number_of(what_if, "pipeline"), all = number_of(what_if, "accumulate");
+    return stages > 1 && all % stages == 0 ? all / stages : 0;
 }
 
 /* A simple strategy shares no layers and no sequences: each rank has its part of the batch to
- * itself, if that comes out even. If not, they stay shared, and DDP is refused by its name. */
+ * itself, if that comes out even. If not, they stay shared or in stages, and DDP is refused by its
+ * name. */
 static char *batch_of_simple(const CliWhatIf *what_if, const char *sharding) {
     uint64_t tensor = number_of(what_if, "tensor"), context = number_of(what_if, "context");
     uint64_t batch = number_of(what_if, "micro_batch"), share = MAX(tensor, 1) * MAX(context, 1);
-    uint64_t stages = number_of(what_if, "pipeline");
-    if (stages > 1) {
-        return passes_of_simple(stages, number_of(what_if, "accumulate"), sharding);
+    bool is_ddp = g_str_equal(sharding, "none");
+    if (number_of(what_if, "pipeline") > 1) {
+        return g_strdup(passes_of_simple(what_if) > 0
+                            ? " pipeline=1 pipeline_schedule=1f1b pipeline_stages=1"
+                        : is_ddp ? " flavour=ddp"
+                                 : "");
     }
     if (share > 1 && batch % share == 0) {
         return g_strdup_printf("%s micro_batch=%" G_GUINT64_FORMAT,
@@ -345,7 +368,6 @@ static char *batch_of_simple(const CliWhatIf *what_if, const char *sharding) {
                                           : " context=1",
                                batch / share);
     }
-    bool is_ddp = g_str_equal(sharding, "none");
     return g_strdup(share > 1 && is_ddp ? " flavour=ddp" : "");
 }
 
@@ -362,7 +384,8 @@ static void predict_baselines(CliDiagnosis *diagnosis) {
         g_autofree char *changes = g_strdup_printf("sharding=%s %s%s%s", sharding[i],
                                                    CLI_PLAIN_SETTINGS, precision.changes, batch);
         diagnosis->baselines[i].less_precise = precision.less_precise;
-        tune_baseline(diagnosis, &diagnosis->baselines[i], name, changes);
+        tune_baseline(diagnosis, &diagnosis->baselines[i], name, changes,
+                      passes_of_simple(diagnosis->what_if));
         g_free(precision.changes);
     }
 }

@@ -52,6 +52,21 @@ static void whether_to_share_experts(void) {
     expect(gathered, 0, "nothing fits", "");
 }
 
+/* What went through stages in many microbatches is held against as few passes as have room. */
+static void stages_against_one_batch(void) {
+    expect("predict llama-toy -n 4 --micro-batch 4 --cluster a100-node --trace one.trace", 0,
+           "fits", "");
+    g_auto(Result) one = run("explain step_ms one.trace");
+    double step_ms = g_ascii_strtod(strstr(one.out, " = ") + 3, NULL);
+    g_auto(Result) stages =
+        run("diagnose llama-toy -n 4 --pipeline 2 --accumulate 8 --cluster a100-node");
+    g_autofree char *said = unbroken(stages.out);
+    g_auto(GStrv) words = g_strsplit(said, "FSDP2 full ", 2);
+    g_assert_nonnull(words[1]);
+    g_autofree char *behind = g_strdup_printf("step %.3f ms, ", step_ms);
+    g_assert_true(g_str_has_prefix(g_strchug(words[1]), behind));
+}
+
 /* Five situations planted, each of which is to be named first. */
 static void diagnoses(void) {
     expect("diagnose gpt-toy -n 2 --cluster this-machine", 0, "7. bottleneck: ", "");
@@ -267,6 +282,7 @@ static void diagnoses_of_too_much(void) {
 
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
+    g_test_add_func("/cli/diagnoses/stages against one batch", stages_against_one_batch);
     g_test_add_func("/cli/diagnoses/what is left to turn", what_is_left_to_turn);
     g_test_add_func("/cli/diagnoses/idle keys are not tried", idle_keys_are_not_tried);
     g_test_add_func("/cli/diagnoses/whether to share experts", whether_to_share_experts);
