@@ -17,8 +17,7 @@
 #include "kernels/host/elementwise.h"
 
 enum {
-    BLOCK = 1 << 20,     /* bytes through which a rank hands on its part, an axis */
-    ELEMENTS = BLOCK / 2 /* most that fit, in 16 bits */
+    BLOCK = 1 << 20 /* bytes through which a rank hands on its part, an axis */
 };
 
 /* Where the ranks of a group wait for one another. */
@@ -46,7 +45,8 @@ typedef struct {
     Gate *gate;
     uint32_t *members; /* its ranks, in order; by their numbers of all */
     uint32_t n_members, mine;
-    float *sum, *wide; /* a block, widened */
+    float *sum, *wide; /* as much of a block as has been added up yet, widened */
+    gsize room;        /* elements of each */
 } Group;
 
 typedef struct {
@@ -126,10 +126,21 @@ static bool barrier(gpointer self, GError **error) {
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
+static void make_room(Group *group, gsize n) {
+    if (n > group->room) {
+        g_free(group->sum);
+        g_free(group->wide);
+        group->sum = g_new(float, n);
+        group->wide = g_new(float, n);
+        group->room = n;
+    }
+}
+
 /* to = the sum, or mean, over members of n numbers that begin at_bytes into each one's block. */
-static void sum_blocks(const Fork *fork, const ExecCollective *call, gsize at_bytes, gsize n,
+static void sum_blocks(Fork *fork, const ExecCollective *call, gsize at_bytes, gsize n,
                        gpointer to) {
-    const Group *group = &fork->groups[call->axis];
+    Group *group = &fork->groups[call->axis];
+    make_room(group, n);
     for (uint32_t m = 0; m < group->n_members; m++) {
         const char *from = block_of(fork, call->axis, group->members[m]) + at_bytes;
         exec_convert(m ? group->wide : group->sum, PLAN_FP32, from, call->dtype, n);
@@ -167,7 +178,7 @@ static bool all_gather(gpointer self, const ExecCollective *call, GError **error
 }
 
 static bool reduce_scatter(gpointer self, const ExecCollective *call, GError **error) {
-    const Fork *fork = self;
+    Fork *fork = self;
     PlanAxis axis = call->axis;
     const Group *group = &fork->groups[axis];
     gsize size = plan_dtype_bytes(call->dtype), slice = call->elements / group->n_members;
@@ -190,7 +201,7 @@ static bool reduce_scatter(gpointer self, const ExecCollective *call, GError **e
 }
 
 static bool all_reduce(gpointer self, const ExecCollective *call, GError **error) {
-    const Fork *fork = self;
+    Fork *fork = self;
     PlanAxis axis = call->axis;
     gsize size = plan_dtype_bytes(call->dtype);
     for (gsize at = 0, n; at < call->elements; at += n) {
@@ -337,9 +348,7 @@ static void group_init(Fork *fork, PlanAxis axis, const Plan *plan) {
     uint32_t color = plan ? exec_comm_color(plan, axis, fork->rank) : 0;
     group_clear(group);
     *group = (Group){.gate = &fork->gates[axis * fork->world + color],
-                     .members = g_new(uint32_t, fork->world),
-                     .sum = g_new(float, ELEMENTS),
-                     .wide = g_new(float, ELEMENTS)};
+                     .members = g_new(uint32_t, fork->world)};
     for (uint32_t rank = 0; rank < fork->world; rank++) {
         if (!plan || exec_comm_color(plan, axis, rank) == color) {
             group->mine = rank == fork->rank ? group->n_members : group->mine;

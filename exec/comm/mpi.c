@@ -17,7 +17,8 @@
 typedef struct {
     int rank, size;
     MPI_Comm axis[PLAN_N_AXES];
-    char *scratch[PLAN_N_AXES]; /* NULL until needed: fresh pages at each call would cost more */
+    char *scratch[PLAN_N_AXES];          /* kept, for fresh pages at each call would cost more */
+    uint64_t scratch_bytes[PLAN_N_AXES]; /* the most that a call has needed yet */
     bool joined;
     ExecBlackBox *box; /* of foreshard run; else NULL, and there is */
     ExecWarden *warden;
@@ -77,10 +78,13 @@ static void add_fp16(gpointer to, gconstpointer from, size_t n) {
     kernel_add_inplace_f16(to, from, n);
 }
 
-/* Numbers of 16 bits are added in fp32 and rounded, two at a time. */
-static ExecRing ring_of(ExecMpi *mpi, PlanAxis axis, PlanDtype dtype) {
-    if (!mpi->scratch[axis]) {
-        mpi->scratch[axis] = g_malloc(EXEC_RING_SCRATCH_BYTES);
+/* Numbers of 16 bits are added in fp32 and rounded, two at a time. slice: elements. */
+static ExecRing ring_of(ExecMpi *mpi, PlanAxis axis, PlanDtype dtype, uint64_t slice) {
+    uint64_t bytes = MIN(2 * slice * plan_dtype_bytes(dtype), EXEC_RING_SCRATCH_BYTES);
+    if (bytes > mpi->scratch_bytes[axis]) {
+        g_free(mpi->scratch[axis]);
+        mpi->scratch[axis] = g_malloc(bytes);
+        mpi->scratch_bytes[axis] = bytes;
     }
     return (ExecRing){.comm = mpi->axis[axis],
                       .type = type_of(dtype),
@@ -122,7 +126,7 @@ static bool reduce_scatter(gpointer self, const ExecCollective *call, GError **e
     ExecMpi *mpi = self;
     int ranks = axis_size(mpi, call->axis);
     uint64_t count = call->elements / (uint64_t)ranks;
-    ExecRing ring = ring_of(mpi, call->axis, call->dtype);
+    ExecRing ring = ring_of(mpi, call->axis, call->dtype, count);
     if (!fits_and_adds(call, error) ||
         !exec_ring_reduce_scatter(&ring, call->given, call->taken, count, error)) {
         return false;
@@ -133,12 +137,13 @@ static bool reduce_scatter(gpointer self, const ExecCollective *call, GError **e
 
 static bool all_reduce(gpointer self, const ExecCollective *call, GError **error) {
     ExecMpi *mpi = self;
-    ExecRing ring = ring_of(mpi, call->axis, call->dtype);
+    uint64_t ranks = (uint64_t)axis_size(mpi, call->axis);
+    ExecRing ring = ring_of(mpi, call->axis, call->dtype, (call->elements + ranks - 1) / ranks);
     if (!fits_and_adds(call, error) ||
         !exec_ring_all_reduce(&ring, call->taken, call->elements, error)) {
         return false;
     }
-    divide_mean(call, call->elements, axis_size(mpi, call->axis));
+    divide_mean(call, call->elements, (int)ranks);
     return true;
 }
 

@@ -64,7 +64,7 @@ bool exec_ring_reduce_scatter(const ExecRing *ring, gconstpointer packed, gpoint
         memcpy(shard, packed, count * bytes);
         return true;
     }
-    char *halves[2] = {ring->scratch, ring->scratch + EXEC_RING_PIECE_BYTES};
+    char *halves[2] = {ring->scratch, ring->scratch + MIN(walk.piece, count) * bytes};
     for (uint64_t at = 0; at < count; at += walk.piece) {
         if (!reduce_piece(&walk, (const char *)packed + at * bytes, (char *)shard + at * bytes,
                           count * bytes, MIN(walk.piece, count - at), halves, error)) {

@@ -3,8 +3,8 @@
  * MPI's own nonblocking reductions keep a copy as large as the buffer, which would make the process
  * larger than the device that it models, and Open MPI's reduce-scatter adds everything up on one
  * rank. Here each rank sends partial sums of one slice after another to its neighbour, which adds
- * its own numbers. Scratch is EXEC_RING_SCRATCH_BYTES for any buffer. (exec/README.md compares
- * both, by bench-reductions.)
+ * its own numbers. Scratch is EXEC_RING_SCRATCH_BYTES at most. (exec/README.md compares both, by
+ * bench-reductions.)
  *
  * Each slice is added up in a fixed order of ranks, so every run gives the same bits.
  *
@@ -28,7 +28,7 @@ typedef struct {
     MPI_Datatype type;
     uint64_t element_bytes;
     void (*add)(gpointer to, gconstpointer from, size_t n); /* to += from */
-    char *scratch;                                          /* the communicator's own */
+    char *scratch; /* the communicator's own: of two slices, but no more than that many bytes */
 } ExecRing;
 
 /* shard = the sum over ranks of slice number rank of packed; a slice has count elements. */
