@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+bool exec_batch_fits(const ExecContext *c, const PlanOp *op, GError **error) {
+    const int64_t *d = plan_op_dims(c->role, op);
+    return op->kind != PLAN_OP_BATCH || !c->data ||
+           exec_data_fits(c->data,
+                          (uint64_t)d[BATCH_SAMPLE_ELEMENTS] * c->plan->axes[PLAN_AXIS_CONTEXT],
+                          d[BATCH_BOUND], error);
+}
+
 static bool sample(const ExecTask *t, uint64_t number, uint64_t n, float *vector, int64_t *x,
                    int64_t *y, GError **error) {
     const ExecContext *c = t->context;

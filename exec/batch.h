@@ -7,5 +7,7 @@
 
 #include "exec/task.h"
 
+/* Whether the data file, if there is one, has the tokens of a batch; true of any other op. */
+bool exec_batch_fits(const ExecContext *context, const PlanOp *op, GError **error);
 /* x and y (no y: vectors) get the op's samples. False: the data file holds no such tokens. */
 bool exec_batch_fill(const ExecTask *task, gpointer x, gpointer y, GError **error);

@@ -11,7 +11,6 @@
 #include "exec/batch.h"
 #include "exec/convert.h"
 #include "exec/error.h"
-#include "exec/files/data.h"
 #include "exec/first-values.h"
 #include "exec/host-step.h"
 #include "exec/host/half.h"
@@ -198,12 +197,7 @@ bool exec_host_knows(const ExecContext *context, const PlanOp *op, GError **erro
                             "dropout = 0) in the network");
         return false;
     }
-    const int64_t *d = plan_op_dims(context->role, op);
-    return op->kind != PLAN_OP_BATCH || !context->data ||
-           exec_data_fits(context->data,
-                          (uint64_t)d[BATCH_SAMPLE_ELEMENTS] *
-                              context->plan->axes[PLAN_AXIS_CONTEXT],
-                          d[BATCH_BOUND], error);
+    return exec_batch_fits(context, op, error);
 }
 
 /* Some ops move or fill numbers, or hand them to MPI, as they are stored; the others compute in

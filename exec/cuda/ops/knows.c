@@ -9,6 +9,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "exec/batch.h"
 #include "exec/error.h"
 #include "exec/inputs.h"
 #include "exec/op-groups.h"
@@ -258,15 +259,6 @@ static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) 
                   error);
 }
 
-static bool data_fits(const ExecContext *context, const PlanOp *op, GError **error) {
-    const int64_t *d = plan_op_dims(context->role, op);
-    return op->kind != PLAN_OP_BATCH || !context->data ||
-           exec_data_fits(context->data,
-                          (uint64_t)d[BATCH_SAMPLE_ELEMENTS] *
-                              context->plan->axes[PLAN_AXIS_CONTEXT],
-                          d[BATCH_BOUND], error);
-}
-
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error) {
     const PlanRole *role = context->role;
     if (exec_inputs_filled_by(context, op)) {
@@ -276,6 +268,6 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
         return exec_cuda_traced_knows(context, op, error);
     }
     return attention_is_known(role, op, error) && exec_slots_are_bounded(role, op, error) &&
-           host_step_fits(role, op, error) && data_fits(context, op, error) &&
+           host_step_fits(role, op, error) && exec_batch_fits(context, op, error) &&
            float8_fits(role, op, error) && types_fit(role, op, error);
 }
