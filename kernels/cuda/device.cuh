@@ -146,9 +146,11 @@ template <int V, typename T> static inline __device__ Raw<V, T> narrow_raw(const
     return raw;
 }
 
-/* 16 (8) bytes by one instruction: left to choose, the compiler takes several of 4 at times. */
+/* 16 (8) bytes of global memory by one instruction: left to choose, the compiler takes several of 4
+ * at times. */
 static inline __device__ void put(uint4 *to, const uint4 &bits) {
 #ifdef KERNEL_EMULATED
+    emulator_must_be_global(to);
     *to = bits;
 #else
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(bits.x), "r"(bits.y),
@@ -158,6 +160,7 @@ static inline __device__ void put(uint4 *to, const uint4 &bits) {
 }
 static inline __device__ void put(uint2 *to, const uint2 &bits) {
 #ifdef KERNEL_EMULATED
+    emulator_must_be_global(to);
     *to = bits;
 #else
     asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(bits.x), "r"(bits.y) : "memory");

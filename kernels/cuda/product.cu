@@ -139,7 +139,7 @@ KernelCudaFault set_pointers(const KernelCudaProduct *p, const End &end) {
 KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
     const Shape &s = p->shape;
     cudaDataType_t type = data_type((KernelCudaType)s.type);
-    bool tf32 = type == CUDA_R_32F && lane->math == KERNEL_CUDA_TF32;
+    bool tf32 = type == CUDA_R_32F && lane->math == KERNEL_CUDA_TF32 && !s.a_stored;
     TRY_BLAS(cublasLtMatmulDescCreate, &p->desc,
              tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
     /* cuBLAS is column-major and sees our matrices transposed, so a and b swap places and keep
@@ -186,10 +186,12 @@ KernelCudaFault prefer(cublasLtMatmulPreference_t preference, const Shape &s) {
     return NULL;
 }
 
-/* What a library says of a kernel that it has, or believes to have, and cannot run. */
-bool cannot(cublasStatus_t status) {
+/* What a library says of a kernel that it has, or believes to have, and cannot run. Of an ending it
+ * may also say that an argument is wrong, where it wants a bias to lie otherwise, say. */
+bool cannot(cublasStatus_t status, bool is_ending) {
     return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH ||
-           status == CUBLAS_STATUS_EXECUTION_FAILED || status == CUBLAS_STATUS_INTERNAL_ERROR;
+           status == CUBLAS_STATUS_EXECUTION_FAILED || status == CUBLAS_STATUS_INTERNAL_ERROR ||
+           (is_ending && status == CUBLAS_STATUS_INVALID_VALUE);
 }
 
 /* The quickest, or those that can take its place; an ending that it refuses, whichever way, is done
@@ -209,8 +211,7 @@ KernelCudaFault choose(const KernelCuda *lane, KernelCudaProduct *p,
             p->algos.push_back(results[i].algo);
         }
     }
-    bool is_refused = status == CUBLAS_STATUS_NOT_SUPPORTED ||
-                      (is_ending && (cannot(status) || status == CUBLAS_STATUS_INVALID_VALUE));
+    bool is_refused = status == CUBLAS_STATUS_NOT_SUPPORTED || (is_ending && cannot(status, true));
     return is_refused ? NULL : check_blas("cublasLtMatmulAlgoGetHeuristic", status);
 }
 
@@ -299,15 +300,17 @@ KernelCudaFault cu::multiply(KernelCuda *lane, void *y, size_t y_stride, size_t 
     KERNEL_CUDA_TRY(set_pointers(p, end));
     KERNEL_CUDA_TRY(take_workspace(lane));
     cublasStatus_t status;
+    bool is_refused;
     do {
         status = cublasLtMatmul(lane->blas->shared->handle, p->desc, &end.alpha, b.data, p->b,
                                 a.data, p->a, &end.beta, y, p->y, y, p->y, &p->algos.front(),
                                 lane->blas_workspace, KERNEL_CUDA_BLAS_WORKSPACE, lane->stream);
-        if (cannot(status)) { /* it tells only now; a device that broke tells again */
+        is_refused = cannot(status, s.ending != PLAIN);
+        if (is_refused) { /* it tells only now; a device that broke tells again */
             p->algos.erase(p->algos.begin());
         }
-    } while (cannot(status) && !p->algos.empty());
-    if (ret_possible && cannot(status)) {
+    } while (is_refused && !p->algos.empty());
+    if (ret_possible && is_refused) {
         *ret_possible = false;
         return NULL;
     }

@@ -6,17 +6,19 @@
  * Of float8 it takes what cublasLt.h's documentation has for compute capability 8.9 and 9.0: a
  * transposed and b not, sides and addresses of whole 16 bytes, not both factors in e5m2.
  *
- * What a GPU would only show as a wrong number or a fault is refused: pointers that are less
- * aligned than the heuristics were told (of a bias, its gradient and of what goes into GELU: than
- * those that they saw), a bias that is less aligned than the output was said to be, an array that
- * an epilogue needs and was not given, matrices without elements, and a choice that may add up
- * parts of a sum as they are stored. What cublasLt.h asks of the epilogues is held: rows of what
- * goes into GELU are a multiple of 8 elements apart and no closer than the output's, a bias and its
- * gradient are of the output's type. Where the sums of b are wanted, b is transposed: cuBLASLt 13.0
- * refuses any other (seen by others on an RTX 3060), in heuristics and launch alike. A bias (or
- * gradient) of halves that lies on no 4 bytes is refused too, by a result that says so, and one of
- * an fp32 product of odd k only when it is launched. No GPU is known to do either: so the ways
- * round them are tried.
+ * What a GPU would only show as a wrong number or a fault ends the program: matrices that do not
+ * fit each other, or lie outside the device's memory; pointers that are less aligned than the
+ * heuristics were told (of a bias, its gradient and of what goes into GELU: than those that they
+ * saw), a bias that is less aligned than the output was said to be, or that nothing reads; a
+ * workspace that is less than what was said, or begins on no 256 bytes (cuBLAS's documentation of
+ * cublasLtMatmul). Refused are an array that an epilogue needs and was not given, matrices without
+ * elements, tf32 of others than fp32, and a choice that may add up parts of a sum as they are
+ * stored. What cublasLt.h asks of the epilogues is held: rows of what goes into GELU are a
+ * multiple of 8 elements apart and no closer than the output's, a bias and its gradient are of the
+ * output's type. Where the sums of b are wanted, b is transposed: cuBLASLt 13.0 refuses any other
+ * (seen by others on an RTX 3060), in heuristics and launch alike. A bias (or gradient) of halves
+ * that lies on no 4 bytes is refused too, by a result that says so, and one of an fp32 product of
+ * odd k only when it is launched. No GPU is known to do either: so the ways round them are tried.
  */
 #include <cblas.h>
 #include <cublasLt.h>
@@ -34,6 +36,7 @@ struct EmulatorBlas {
 };
 
 struct EmulatorProduct {
+    cublasComputeType_t compute;
     cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue;
     void *bias; /* or its gradient */
@@ -55,11 +58,13 @@ struct EmulatorLayout {
 struct EmulatorPreference {
     uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
     uint32_t a = 256, b = 256, c = 256, d = 256; /* bytes */
+    uint64_t workspace = 0;
 };
 
 /* What an algorithm counts on; in cublasLtMatmulAlgo_t. */
 struct EmulatorAlignments {
     uint32_t a, b, d, bias, aux;
+    uint32_t workspace; /* bytes */
 };
 
 namespace {
@@ -293,9 +298,14 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
     return given_back(handle);
 }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *product, cublasComputeType_t,
-                                        cudaDataType_t) {
+/* Numbers that a product is multiplied by are fp32 for either way to compute. */
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *product, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+    if (scale != CUDA_R_32F) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
     *product = made(new EmulatorProduct());
+    (*product)->compute = compute;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -375,10 +385,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
         return assign(&preference->c, value, bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
         return assign(&preference->d, value, bytes);
-    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: {
-        uint64_t most; /* none is needed */
-        return assign(&most, value, bytes);
-    }
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+        return assign(&preference->workspace, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -404,9 +412,14 @@ enum {
     PLACE = 7
 };
 static uint64_t n_refused;
+static bool refuses_endings;
 
 void emulator_refuse_algorithms(unsigned n) {
     n_refused = n;
+}
+
+void emulator_refuse_endings(int refuses) {
+    refuses_endings = refuses;
 }
 
 /* As on a GPU, the epilogue that keeps what went into GELU wants rows of whole 16 bytes. */
@@ -417,9 +430,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t *results,
                                               int *found) {
     const uint32_t in_fp32 = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    EmulatorAlignments alignments = {preference->a, preference->b,
+    EmulatorAlignments alignments = {preference->a,
+                                     preference->b,
                                      preference->d < preference->c ? preference->d : preference->c,
-                                     alignment(product->bias), alignment(product->aux)};
+                                     alignment(product->bias),
+                                     alignment(product->aux),
+                                     (uint32_t)preference->workspace};
+    bool is_tf32 = product->compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     *found = 0;
     if (d->type != CUDA_R_32F && preference->reductions & ~in_fp32) {
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -429,7 +446,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     }
     bool sums_rows = product->epilogue == CUBLASLT_EPILOGUE_BGRADB && product->b != CUBLAS_OP_T;
     bool wants_eights = (keeps(*product) || goes_back(*product)) && product->aux_ld % 8;
-    if (wanted < 1 || sums_rows || wants_eights ||
+    if (wanted < 1 || sums_rows || wants_eights || (is_tf32 && a->type != CUDA_R_32F) ||
         !takes_float8(*product, *a, *b, *d, *preference)) {
         return refused(CUBLAS_STATUS_NOT_SUPPORTED);
     }
@@ -438,7 +455,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     static_assert(sizeof alignments <= sizeof results->algo - sizeof results->algo.data[PLACE],
                   "it is kept there");
     for (int i = 0; i < *found; i++) {
-        results[i] = {{{0}}, 0, CUBLAS_STATUS_SUCCESS, 1};
+        results[i] = {{{0}}, (size_t)preference->workspace, CUBLAS_STATUS_SUCCESS, 1};
         if (uses_bias && d->type != CUDA_R_32F && alignments.bias < 4) {
             results[i].state = refused(CUBLAS_STATUS_NOT_SUPPORTED);
         }
@@ -448,17 +465,89 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static bool are_aligned(const EmulatorProduct &p, const cublasLtMatmulAlgo_t *algo, const void *a,
-                        const void *b, const void *d) {
-    EmulatorAlignments wanted;
-    memcpy(&wanted, algo, sizeof wanted);
-    if (p.bias && !has_bias(p) && !has_gradient(p)) { /* as cuBLASLt 12.4.5 has it */
-        return false;
+/* Elements from the first to behind the last. */
+static size_t elements_of(const EmulatorLayout &l) {
+    return (size_t)(l.batch - 1) * (size_t)l.stride + (l.cols - 1) * (size_t)l.ld + l.rows;
+}
+
+static size_t bytes_of(cudaDataType type) {
+    return is_float8(type) ? 1 : type == CUDA_R_32F ? 4 : 2;
+}
+
+static void must_be_there(const char *what, const void *at, size_t elements, cudaDataType type) {
+    if (emulator_place_of(at, elements * bytes_of(type)) != EMULATOR_DEVICE) {
+        emulator_fault("cublasLtMatmul: %s is not in the device's memory", what);
     }
-    return alignment(a) >= wanted.a && alignment(b) >= wanted.b && alignment(d) >= wanted.d &&
-           (!has_bias(p) || alignment(p.bias) >= std::max(wanted.bias, wanted.d)) &&
-           (!has_gradient(p) || alignment(p.bias) >= wanted.bias) &&
-           (!(keeps(p) || goes_back(p)) || alignment(p.aux) >= wanted.aux);
+}
+
+/* What an epilogue reads or writes, too. */
+static void all_must_be_there(const Call &call) {
+    const EmulatorProduct &p = call.product;
+    const EmulatorLayout &d = call.d_layout;
+    must_be_there("a", call.a, elements_of(call.a_layout), call.a_layout.type);
+    must_be_there("b", call.b, elements_of(call.b_layout), call.b_layout.type);
+    must_be_there("d", call.d, elements_of(d), d.type);
+    if (has_bias(p) || has_gradient(p)) {
+        bool is_of_columns = p.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+        must_be_there("a bias", p.bias, is_of_columns ? d.cols : d.rows, d.type);
+    }
+    if (keeps(p) || goes_back(p)) {
+        must_be_there("what goes into GELU", p.aux, (d.cols - 1) * (size_t)p.aux_ld + d.rows,
+                      d.type);
+    }
+    for (const float *scale : {p.a_scale, p.b_scale}) {
+        if (scale) {
+            must_be_there("a scale", scale, 1, CUDA_R_32F);
+        }
+    }
+}
+
+static void must_be_aligned(const Call &call, const EmulatorAlignments &wanted) {
+    const EmulatorProduct &p = call.product;
+    bool good = alignment(call.a) >= wanted.a && alignment(call.b) >= wanted.b &&
+                alignment(call.d) >= wanted.d &&
+                (!has_bias(p) || alignment(p.bias) >= std::max(wanted.bias, wanted.d)) &&
+                (!has_gradient(p) || alignment(p.bias) >= wanted.bias) &&
+                (!(keeps(p) || goes_back(p)) || alignment(p.aux) >= wanted.aux);
+    if (!good) {
+        emulator_fault("cublasLtMatmul: an array is less aligned than the heuristics were told");
+    }
+}
+
+static void must_have_room(const void *workspace, size_t bytes, const EmulatorAlignments &wanted) {
+    if (bytes < wanted.workspace ||
+        (wanted.workspace &&
+         (emulator_place_of(workspace, bytes) != EMULATOR_DEVICE || (uintptr_t)workspace % 256))) {
+        emulator_fault("cublasLtMatmul: %zu bytes of workspace at %p, for %u at 256", bytes,
+                       workspace, wanted.workspace);
+    }
+}
+
+/* beta: to what is there, where that is what it adds to. */
+static void must_fit(const Call &call, bool is_in_place) {
+    const EmulatorLayout &a = call.a_layout, &b = call.b_layout, &d = call.d_layout;
+    bool ta = call.product.a == CUBLAS_OP_T, tb = call.product.b == CUBLAS_OP_T;
+    uint64_t m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols;
+    uint64_t kb = tb ? b.cols : b.rows, n = tb ? b.rows : b.cols;
+    bool has_odd_bias = call.product.bias && !has_bias(call.product) && !has_gradient(call.product);
+    if ((call.beta != 0 && !is_in_place) || k != kb || m != d.rows || n != d.cols ||
+        a.batch != d.batch || b.batch != d.batch || !is_complete(call.product, d) || has_odd_bias) {
+        emulator_fault("cublasLtMatmul: what it is given does not fit together");
+    }
+}
+
+/* What a library may say of what its heuristics have proposed. */
+static cublasStatus_t is_refused(const Call &call, const cublasLtMatmulAlgo_t *algo) {
+    bool uses_bias = has_bias(call.product) || has_gradient(call.product);
+    uint64_t k = call.product.a == CUBLAS_OP_T ? call.a_layout.rows : call.a_layout.cols;
+    if (algo->data[PLACE] < n_refused) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    if (refuses_endings && call.product.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    return uses_bias && call.d_layout.type == CUDA_R_32F && k % 2 ? CUBLAS_STATUS_NOT_SUPPORTED
+                                                                  : CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha,
@@ -466,30 +555,30 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
                               cublasLtMatrixLayout_t c_layout, void *d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
-                              void *, size_t, cudaStream_t stream) {
+                              void *workspace, size_t workspace_bytes, cudaStream_t stream) {
     EmulatorEntry entry;
-    uint64_t m = product->a == CUBLAS_OP_T ? a_layout->cols : a_layout->rows;
-    uint64_t k = product->a == CUBLAS_OP_T ? a_layout->rows : a_layout->cols;
-    uint64_t kb = product->b == CUBLAS_OP_T ? b_layout->cols : b_layout->rows;
-    uint64_t n = product->b == CUBLAS_OP_T ? b_layout->rows : b_layout->cols;
-    float adds = *(const float *)beta; /* to what is there, where that is what it adds to */
-    if ((adds != 0 && (c != d || c_layout != d_layout)) || k != kb || m != d_layout->rows ||
-        n != d_layout->cols || a_layout->batch != d_layout->batch ||
-        b_layout->batch != d_layout->batch || !is_complete(*product, *d_layout) ||
-        !are_aligned(*product, algo, a, b, d)) {
-        return CUBLAS_STATUS_INVALID_VALUE;
-    }
-    if (algo->data[PLACE] < n_refused) {
-        return refused(CUBLAS_STATUS_NOT_SUPPORTED);
-    }
-    bool uses_bias = has_bias(*product) || has_gradient(*product);
-    if (uses_bias && d_layout->type == CUDA_R_32F && k % 2) {
-        return refused(CUBLAS_STATUS_NOT_SUPPORTED);
+    Call call = {*product,
+                 *a_layout,
+                 *b_layout,
+                 *d_layout,
+                 a,
+                 b,
+                 d,
+                 *(const float *)alpha,
+                 *(const float *)beta};
+    EmulatorAlignments wanted;
+    memcpy(&wanted, algo, sizeof wanted);
+    must_fit(call, c == d && c_layout == d_layout);
+    all_must_be_there(call);
+    must_be_aligned(call, wanted);
+    must_have_room(workspace, workspace_bytes, wanted);
+    cublasStatus_t status = is_refused(call, algo);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        return refused(status);
     }
     if (emulator_state() != cudaSuccess) {
         return CUBLAS_STATUS_EXECUTION_FAILED;
     }
-    Call call = {*product, *a_layout, *b_layout, *d_layout, a, b, d, *(const float *)alpha, adds};
     emulator_push(stream, [=] { multiply(call); });
     return CUBLAS_STATUS_SUCCESS;
 }

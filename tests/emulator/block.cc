@@ -86,12 +86,13 @@ unsigned running, n_threads, n_at_barrier;
 uint64_t launches, block_runs;
 
 /* Shared memory: first what the launch asked for, then variables as they are first met, each behind
- * a border of its own, at 16 bytes and no better. As much as an H100 has, and of variables what any
- * GPU has. */
-constexpr size_t SHARED_MOST = 227 << 10, SHARED_VARIABLES_MOST = 48 << 10, SHARED_BORDER = 64;
+ * a border of its own, at 16 bytes and no better. What a kernel was allowed to be asked for and its
+ * variables are as much as an H100 has together; of one that was allowed nothing more, as any GPU
+ * gives unasked. */
+constexpr size_t SHARED_MOST = 227 << 10, SHARED_UNASKED = 48 << 10, SHARED_BORDER = 64;
 constexpr size_t SHARED_ALIGNMENT = 16;
 alignas(SHARED_BORDER) char shared_memory[2 * SHARED_MOST];
-size_t dynamic_bytes, shared_end, variable_bytes;
+size_t dynamic_bytes, allowed_bytes, shared_end, variable_bytes;
 std::vector<EmulatorSpan> shared_spans;
 
 void fiber_main() {
@@ -149,7 +150,9 @@ void *new_shared(size_t bytes) {
     char *at = shared_memory + shared_end + SHARED_ALIGNMENT;
     size_t end = SHARED_ALIGNMENT + bytes;
     shared_end += (end + 2 * SHARED_BORDER - 1) / SHARED_BORDER * SHARED_BORDER;
-    if (dynamic_bytes + variable_bytes > SHARED_MOST || variable_bytes > SHARED_VARIABLES_MOST) {
+    size_t all = (allowed_bytes > SHARED_UNASKED ? allowed_bytes : dynamic_bytes) + variable_bytes;
+    size_t most = allowed_bytes > SHARED_UNASKED ? SHARED_MOST : SHARED_UNASKED;
+    if (all > most || variable_bytes > SHARED_UNASKED) {
         emulator_fault("%s: more shared memory than there is: %zu bytes of variables, and %zu",
                        emulator_now.kernel, variable_bytes, dynamic_bytes);
     }
@@ -238,7 +241,7 @@ void run_block(bool downwards) {
 
 } // namespace
 
-void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+void emulator_run_grid(const char *name, dim3 grid, dim3 block, EmulatorSharing shared,
                        const std::function<void()> &thread_body, uint64_t seed) {
     if (!fibers) {
         make_fibers();
@@ -249,7 +252,8 @@ void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_by
     emulator_grid_size = grid;
     emulator_block_size = block;
     n_threads = block.x * block.y * block.z;
-    dynamic_bytes = shared_bytes;
+    dynamic_bytes = shared.asked;
+    allowed_bytes = shared.allowed;
     place_threads();
     /* No block may count on another having run before it: they go up or down, as the seed has it. */
     size_t blocks = (size_t)grid.x * grid.y * grid.z;
@@ -280,6 +284,14 @@ bool emulator_shared_span(uintptr_t at, EmulatorSpan *ret_span) {
         }
     }
     return true;
+}
+
+void emulator_must_be_global(const void *at) {
+    bool is_shared = (uintptr_t)at - (uintptr_t)shared_memory < sizeof shared_memory;
+    if (is_shared || emulator_is_on_stack((uintptr_t)at)) {
+        emulator_fault("%s writes to %s memory by an instruction of global memory",
+                       emulator_now.kernel, is_shared ? "shared" : "a thread's own");
+    }
 }
 
 void *emulator_shared_memory() {

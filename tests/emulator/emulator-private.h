@@ -10,8 +10,13 @@
 /* Prints and aborts. */
 [[noreturn]] void emulator_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Bytes of shared memory beside a kernel's variables: what its launch asks for, and what it may. */
+struct EmulatorSharing {
+    size_t asked, allowed;
+};
+
 /* Runs all blocks of a kernel, here and now. */
-void emulator_run_grid(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+void emulator_run_grid(const char *name, dim3 grid, dim3 block, EmulatorSharing shared,
                        const std::function<void()> &thread_body, uint64_t seed);
 
 /* What runs now: a thread of a block of a kernel. Of the host's thread that plays it. */

@@ -38,6 +38,9 @@ void emulator_set_capability(int capability);
 /* So many of the algorithms that cuBLASLt proposes for a product (two), the quickest first, cannot
  * be run after all; 0 at first. */
 void emulator_refuse_algorithms(unsigned n);
+/* Whether products that end in more than they are (a bias, GELU, sums) are refused when they are
+ * called, as if an argument were wrong. */
+void emulator_refuse_endings(int refuses);
 
 /* Looks at the guards of all that is allocated. */
 void emulator_check(void);

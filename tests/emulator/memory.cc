@@ -128,17 +128,11 @@ bool places_fit(EmulatorPlace to, EmulatorPlace from, cudaMemcpyKind kind) {
     return false;
 }
 
-struct Rows {
+struct Copy {
     char *to;
     const char *from;
-    size_t to_pitch, from_pitch, width, height;
+    size_t bytes;
 };
-
-void copy_rows(const Rows &r) {
-    for (size_t i = 0; i < r.height; i++) {
-        memmove(r.to + i * r.to_pitch, r.from + i * r.from_pitch, r.width);
-    }
-}
 
 /* The allocation that holds this byte; end() where none does. */
 std::map<uintptr_t, Allocation>::iterator holder_of(const void *at) {
@@ -159,49 +153,49 @@ void count_copies(const void *at, int by) {
 }
 
 /* Of a copy of which a part is read after it was written nobody says what comes. */
-void must_not_overlap(const Rows &r) {
-    bool overlap = r.height == 1 && r.to < r.from + r.width && r.from < r.to + r.width;
-    if (overlap) {
-        emulator_fault("%zu bytes are copied from %p to %p, which overlap", r.width,
-                       (const void *)r.from, (void *)r.to);
+void must_not_overlap(const Copy &c) {
+    if (c.to < c.from + c.bytes && c.from < c.to + c.bytes) {
+        emulator_fault("%zu bytes are copied from %p to %p, which overlap", c.bytes,
+                       (const void *)c.from, (void *)c.to);
     }
 }
 
-void push_copy(const Rows &r, cudaStream_t stream) {
-    count_copies(r.to, 1);
-    count_copies(r.from, 1);
+void push_copy(const Copy &c, cudaStream_t stream) {
+    count_copies(c.to, 1);
+    count_copies(c.from, 1);
     emulator_push(stream, [=] {
-        count_copies(r.to, -1);
-        count_copies(r.from, -1);
-        copy_rows(r);
+        count_copies(c.to, -1);
+        count_copies(c.from, -1);
+        memmove(c.to, c.from, c.bytes);
     });
 }
 
-/* What lies in pageable memory is read before the call returns, and written before it returns. */
-cudaError_t copy(const Rows &r, cudaMemcpyKind kind, cudaStream_t stream) {
-    if (!r.width || !r.height || emulator_state() != cudaSuccess) {
-        return emulator_state();
+/* What is read now, whatever is written there before its turn comes. */
+void push_staged(const Copy &c, cudaStream_t stream) {
+    auto *staged = new std::vector<char>(c.from, c.from + c.bytes);
+    emulator_push(stream, [=] {
+        memcpy(c.to, staged->data(), staged->size());
+        delete staged;
+    });
+}
+
+bool is_pageable(const Copy &c) {
+    return emulator_place_of(c.to, c.bytes) == EMULATOR_PAGEABLE ||
+           emulator_place_of(c.from, c.bytes) == EMULATOR_PAGEABLE;
+}
+
+/* Whether there is something to copy; *ret_error: what is wrong with it. */
+bool can_copy(const Copy &c, cudaMemcpyKind kind, cudaError_t *ret_error) {
+    *ret_error = emulator_state();
+    if (!c.bytes || *ret_error != cudaSuccess) {
+        return false;
     }
-    EmulatorPlace to = emulator_place_of(r.to, (r.height - 1) * r.to_pitch + r.width);
-    EmulatorPlace from = emulator_place_of(r.from, (r.height - 1) * r.from_pitch + r.width);
-    if (!places_fit(to, from, kind)) {
-        return emulator_error(cudaErrorInvalidValue);
+    if (!places_fit(emulator_place_of(c.to, c.bytes), emulator_place_of(c.from, c.bytes), kind)) {
+        *ret_error = emulator_error(cudaErrorInvalidValue);
+        return false;
     }
-    must_not_overlap(r);
-    if (from == EMULATOR_PAGEABLE && to == EMULATOR_DEVICE) {
-        auto *staged = new std::vector<char>(r.width * r.height);
-        copy_rows({staged->data(), r.from, r.width, r.from_pitch, r.width, r.height});
-        emulator_push(stream, [=] {
-            copy_rows({r.to, staged->data(), r.to_pitch, r.width, r.width, r.height});
-            delete staged;
-        });
-        return cudaSuccess;
-    }
-    push_copy(r, stream);
-    if (to == EMULATOR_PAGEABLE || from == EMULATOR_PAGEABLE) {
-        emulator_finish(stream);
-    }
-    return cudaSuccess;
+    must_not_overlap(c);
+    return true;
 }
 
 } // namespace
@@ -361,33 +355,39 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
     return emulator_state();
 }
 
+/* Of pageable memory a GPU's host waits until its bytes are staged, or there: none of ours may. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
     EmulatorEntry entry;
-    return copy({(char *)to, (const char *)from, bytes, bytes, bytes, 1}, kind, stream);
-}
-
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream) {
-    EmulatorEntry entry;
-    if (width > to_pitch || width > from_pitch) {
-        return emulator_error(cudaErrorInvalidValue);
+    Copy c = {(char *)to, (const char *)from, bytes};
+    cudaError_t error;
+    if (!can_copy(c, kind, &error)) {
+        return error;
     }
-    return copy({(char *)to, (const char *)from, to_pitch, from_pitch, width, height}, kind,
-                stream);
+    if (is_pageable(c)) {
+        emulator_fault("cudaMemcpyAsync() of %zu bytes waits, for they lie in pageable memory",
+                       bytes);
+    }
+    push_copy(c, stream);
+    return cudaSuccess;
 }
 
+/* From pageable memory it returns when the bytes are staged, says the documentation: streams that
+ * do not wait for the legacy one may run before they have arrived. */
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
     EmulatorEntry entry;
-    cudaError_t error =
-        copy({(char *)to, (const char *)from, bytes, bytes, bytes, 1}, kind, nullptr);
-    /* From pageable memory it returns when the bytes are staged, says the documentation: streams that
-     * do not wait for the legacy one may run before they have arrived. */
-    if (kind != cudaMemcpyHostToDevice || emulator_place_of(from, bytes) != EMULATOR_PAGEABLE) {
-        emulator_finish(nullptr);
+    Copy c = {(char *)to, (const char *)from, bytes};
+    cudaError_t error;
+    if (!can_copy(c, kind, &error)) {
+        return error;
     }
-    return error;
+    if (kind == cudaMemcpyHostToDevice && is_pageable(c)) {
+        push_staged(c, nullptr);
+        return cudaSuccess;
+    }
+    push_copy(c, nullptr);
+    emulator_finish(nullptr);
+    return emulator_state();
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream) {

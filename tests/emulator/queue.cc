@@ -391,9 +391,9 @@ void emulator_launch(const char *name, const void *kernel, dim3 grid, dim3 block
         emulator_push(stream, emulator_break);
         return;
     }
-    emulator_push(stream, [=] {
-        emulator_run_grid(name, grid, block, shared_bytes, body, seed_now + tasks_done);
-    });
+    EmulatorSharing shared = {shared_bytes, most_shared(kernel)};
+    emulator_push(
+        stream, [=] { emulator_run_grid(name, grid, block, shared, body, seed_now + tasks_done); });
 }
 
 /* ---- CUDA's own names ----------------------------------------------------------------------- */

@@ -130,6 +130,38 @@ static void test_refused_algorithm(void) {
     cudaGetLastError();
 }
 
+/* An ending that cuBLASLt's heuristics know and its call refuses, as of a wrong argument, is
+ * another kernel's. */
+static void test_refused_endings(void) {
+    enum {
+        N = 24
+    };
+    DeviceCase c = {KERNEL_CUDA_BF16, 0, 1.0 / 256};
+    g_autofree float *x = device_random(&c, N * N, -1, 1, 1);
+    g_autofree float *w = device_random(&c, N * N, -1, 1, 2), *want = g_new(float, N *N);
+    g_autofree float *bias = device_random(&c, N, -1, 1, 3), *sums = g_new0(float, N);
+    void *in = device_put(&c, x, N * N), *on_w = device_put(&c, w, N * N);
+    void *on_bias = device_put(&c, bias, N), *out = device_new(&c, N * N);
+    void *before = device_new(&c, N * N), *db = device_new(&c, N);
+    KernelCuda *k = device_lane;
+    emulator_refuse_endings(true);
+    kernel_linear_forward_f32(want, x, w, bias, N, N, N);
+    DEVICE_OK(kernel_cuda_linear_forward(k, out, in, on_w, on_bias, N, N, N, c.type));
+    device_close("y", &c, out, want, N * N, 1.0 / 256, 1e-2);
+    DEVICE_OK(kernel_cuda_linear_gelu_forward(k, out, before, in, on_w, on_bias, N, N, N,
+                                              KERNEL_CUDA_GELU_TANH, c.type));
+    device_close("before", &c, before, want, N * N, 1.0 / 256, 1e-2);
+    kernel_linear_backward_weight_f32(want, x, w, N, N, N);
+    DEVICE_OK(kernel_cuda_linear_backward_weight_bias(k, out, db, in, on_w, N, N, N, c.type));
+    device_close("dw", &c, out, want, N * N, 1.0 / 256, 1e-2);
+    for (unsigned i = 0; i < N * N; i++) {
+        sums[i % N] += x[i];
+    }
+    device_close("db", &c, db, sums, N, 1.0 / 256, 1e-2);
+    emulator_refuse_endings(false);
+    cudaGetLastError();
+}
+
 /* Where there is no room for that, they are made as they lie. */
 static void test_odd_width_without_room(void) {
     enum {
@@ -618,6 +650,7 @@ static void add_tests(void) {
 #ifdef KERNEL_EMULATED
     DEVICE_TEST_ONCE("/kernels-cuda/matmul/odd-width-without-room", test_odd_width_without_room);
     DEVICE_TEST_ONCE("/kernels-cuda/matmul/refused-algorithm", test_refused_algorithm);
+    DEVICE_TEST_ONCE("/kernels-cuda/matmul/refused-endings", test_refused_endings);
 #endif
     DEVICE_TEST("/kernels-cuda/matmul/linear-gelu", test_linear_gelu);
     DEVICE_TEST("/kernels-cuda/matmul/bias-anywhere", test_bias_anywhere);

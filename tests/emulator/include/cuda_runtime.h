@@ -66,6 +66,8 @@ struct EmulatorSite {
     void *at;
 };
 void *emulator_shared_memory();
+/* Of what an instruction of global memory writes: a fault where it is a block's or a thread's. */
+void emulator_must_be_global(const void *at);
 void *emulator_shared_at(EmulatorSite *site, size_t bytes);
 
 /* All threads of the block, or the lanes of mask, wait for each other. Each leaves 32 bits, and
