@@ -13,7 +13,8 @@
  * Skipped is any setting that needs at least as much memory as one that did not fit: a larger
  * batch, less sharding or less checkpointing, all else equal. Sharding that PyTorch has no mixed
  * precision for (none, and the optimizer alone) gets 16 bits by autocast where the others get them
- * by mixed precision.
+ * by mixed precision. Weights in 4 bits lie as FSDP wants them (lora_base_storage=model), unless
+ * that was given.
  *
  * Ranked are those that fit, the ones whose allocator gives memory back behind the others: by the
  * price of tokens, where every machine's is known; else by the tokens a second of a GPU. With a
@@ -101,9 +102,10 @@ typedef struct {
     guint n_dear;        /* fit in time, and cost more than the budget */
     guint n_predicted;   /* the baseline's among them */
     guint n_not_fitting, n_left_out, n_refused;
-    char *refusal;  /* the first */
-    bool took_bf16; /* param_dtype was not given */
-    bool by_price;  /* ranked by price */
+    char *refusal;     /* the first */
+    bool took_bf16;    /* no dtype was given */
+    bool took_storage; /* nor was lora_base_storage, and model was taken */
+    bool by_price;     /* ranked by price */
 } CliChosen;
 
 double cli_choice_tokens_per_s(const CliChoice *choice); /* of all ranks */

@@ -126,6 +126,24 @@ static bool is_traced_in_other(const char *name) {
     return network != NULL && network->traced != NULL && network->traced->dtype != PLAN_BF16;
 }
 
+/* FSDP joins and cuts weights in 4 bits only where they lie in the network's dtype, and casts none
+ * of it. Without FSDP it makes no difference. */
+static bool settle_four_bits(CliRange *range, GError **error) {
+    CliPlanSource *source = range->asked->source;
+    if (range->given.lora_base == PLAN_LORA_BASE_MODEL || is_knob(range, "lora_base")) {
+        return true;
+    }
+    range->takes_storage = is_open(range, "lora_base_storage");
+    if (range->takes_storage && !cli_plan_source_set(source, "lora_base_storage", "model", error)) {
+        return false;
+    }
+    if (range->takes_bf16 && !cli_plan_source_set(source, "model_dtype", "bf16", error)) {
+        return false;
+    }
+    range->mixed = range->takes_bf16 ? NULL : range->mixed;
+    return cli_plan_source_strategy(source, &range->given, error);
+}
+
 /* Nobody trains a large network in fp32 by choice, so bf16 is taken where nothing is said. */
 static void settle_precision(CliRange *range) {
     static const char *const keys[] = {"param_dtype", "model_dtype", "autocast"};
@@ -151,7 +169,7 @@ bool cli_range_init(CliRange *range, const CliChooseAsked *asked, GError **error
     range->knobs = cli_knobs_new();
     settle_knobs(range);
     settle_precision(range);
-    return true;
+    return settle_four_bits(range, error);
 }
 
 void cli_range_clear(CliRange *range) {

@@ -19,8 +19,9 @@ typedef struct {
     guint n_rows;       /* in the order in which they are tried */
     bool doubles;       /* micro_batch has no values of its own */
     bool ranks_given, shardings_given, takes_sync;
-    bool takes_bf16;   /* for no dtype was given */
-    const char *mixed; /* the dtype of mixed precision; NULL: none, or it is managed by autocast */
+    bool takes_bf16;    /* for no dtype was given */
+    bool takes_storage; /* lora_base_storage=model, for none was given and FSDP wants it */
+    const char *mixed;  /* the dtype of mixed precision; NULL: none, or it is managed by autocast */
 } CliRange;
 
 bool cli_range_init(CliRange *range, const CliChooseAsked *asked, GError **error);

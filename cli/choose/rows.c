@@ -129,17 +129,13 @@ static void add_heads(CliTable *table, const CliChosen *chosen, const Columns *c
     cli_table_add_head(table, "", true);
 }
 
-static char *number(double value, int digits) {
-    return value > 0 ? g_strdup_printf("%.*f", digits, value) : g_strdup("?");
-}
-
-/* A toy's is shown, too. */
+/* A toy's, and what a short training takes, is shown, too. */
 static char *small_or_not(double value, int digits) {
-    return value >= 0.1 ? g_strdup_printf("%.*f", digits, value) : g_strdup_printf("%.3g", value);
+    return value >= 0.1 ? g_strdup_printf("%.*f", digits, value) : g_strdup_printf("%#.3g", value);
 }
 
 char *cli_choose_amount(double value) {
-    return number(value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
+    return value > 0 ? small_or_not(value, value >= 100 ? 0 : value >= 10 ? 1 : 2) : g_strdup("?");
 }
 
 static double share_left(const CliChoice *choice) {
@@ -214,9 +210,8 @@ static void add_row(CliTable *table, const CliChosen *chosen, const CliChoice *c
                                                                       : choice->kwh_per_billion));
     }
     if (columns->price) {
-        cli_table_add_cell(table, columns->training
-                                      ? number(choice->price_per_billion * billions, 0)
-                                      : cli_choose_amount(choice->price_per_billion));
+        cli_table_add_cell(table, cli_choose_amount(choice->price_per_billion *
+                                                    (columns->training ? billions : 1)));
     }
     if (columns->training) {
         cli_table_add_cell(table, cli_choose_amount(cli_choice_days(choice, tokens)));
@@ -280,9 +275,12 @@ static void append_legend(GString *text, const Columns *columns, const CliChosen
     g_string_append_c(text, '\n');
     if (columns->training) {
         g_autofree char *tokens = tokens_text(view->tokens);
-        g_string_append_printf(text, "%s%sdays: for %s tokens%s\n", columns->energy ? "MWh, " : "",
+        bool evaluates = strstr(cli_choice_at(chosen, 0)->strategy, "\neval_batches = ") != NULL;
+        g_string_append_printf(text, "%s%sdays: for %s tokens%s%s\n",
+                               columns->energy ? "MWh, " : "",
                                columns->price ? "price (in the currency of --price), " : "", tokens,
-                               columns->energy || columns->price ? ", GPUs only" : "");
+                               columns->energy || columns->price ? ", GPUs only" : "",
+                               evaluates ? ", without the time of evaluations" : "");
     }
     bool any_tight = false;
     for (guint i = 0; i < shown->len; i++) {

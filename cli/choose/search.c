@@ -440,6 +440,7 @@ static CliChosen *search_range(const CliRange *range, CliProgress *progress, GEr
                      .chosen = chosen};
     chosen->keys = cli_range_keys(range);
     chosen->took_bf16 = range->takes_bf16;
+    chosen->took_storage = range->takes_storage;
     begin_places(chosen, asked->clusters);
     guint cores = cli_cores(asked->cores, cli_knobs_have_stages(range->knobs, &range->given));
     if (!(cores > 1 ? try_rows_on_cores(&search, cores, error) : try_rows(&search, error))) {

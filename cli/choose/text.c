@@ -133,6 +133,12 @@ void cli_choose_append_precision(GString *text, const CliChosen *chosen) {
         g_string_append(text, "in bf16, since no dtype was given (other commands then plan "
                               "PyTorch's default, fp32)\n");
     }
+    if (chosen->took_storage) {
+        g_string_append_printf(text,
+                               "with %s--lora-base-storage model, which FSDP wants of weights in 4 "
+                               "bits\n",
+                               chosen->took_bf16 ? "--model-dtype bf16 " : "");
+    }
 }
 
 static void append_baseline(GString *text, const CliChosen *chosen) {
@@ -153,6 +159,29 @@ static void append_baseline(GString *text, const CliChosen *chosen) {
     } else {
         g_string_append_printf(text, "row 1 is %.1f %% %s\n", 100 * fabs(more),
                                more > 0 ? "faster" : "slower, so use this one");
+    }
+}
+
+/* of: "strategy" or "network". */
+static bool has(const CliChoice *choice, const char *of, const char *key, const char *value) {
+    g_auto(GStrv) settings = cli_settings_split(trace_get(choice->header, of));
+    return g_strcmp0(cli_settings_value(settings, key), value) == 0;
+}
+
+/* Where no setting helps: what is another training, or another machine. */
+static void append_larger_changes(GString *text, const CliChoice *nearest) {
+    bool all_trained = nearest == NULL || has(nearest, "strategy", "lora_rank", "0");
+    bool whole = nearest == NULL || has(nearest, "strategy", "lora_base", "model");
+    g_string_append(text, "try more GPUs (without -n up to all of the cluster's are tried; "
+                          "--cluster NAME:NODES has more),\na shorter sequence (--seq), ");
+    g_string_append(text, all_trained ? "adapters only (--lora-rank 16; with --lora-base nf4\n"
+                                        "beside weights of 4 bits), "
+                          : whole     ? "weights of 4 bits (--lora-base nf4), "
+                                      : "");
+    g_string_append(text, "or GPUs with more memory\n");
+    if (nearest != NULL && has(nearest, "network", "code", "transformers")) {
+        g_string_append(text, "GPUs can share sequences (--context) and layers (--tensor) of this "
+                              "project's modules, not of transformers': --network-key code=own\n");
     }
 }
 
@@ -177,11 +206,7 @@ static void append_none(GString *text, const CliChosen *chosen) {
         g_string_append_printf(text, "  fits with %s\n", line);
     }
     if (chosen->ways == NULL || chosen->ways->len == 0) {
-        g_string_append(text,
-                        "try more GPUs (without -n up to all of the cluster's are tried; "
-                        "--cluster NAME:NODES has more),\na shorter sequence (--seq), adapters "
-                        "only (--lora-rank 16; with --lora-base nf4\nbeside weights of 4 bits), "
-                        "or GPUs with more memory\n");
+        append_larger_changes(text, nearest);
     }
 }
 

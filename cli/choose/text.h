@@ -22,5 +22,6 @@ char *cli_choose_amount(double value);
 void cli_choose_append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view);
 /* What published runs of the kinds of the rows were off by; nothing where none is known. */
 void cli_choose_append_sure(GString *text, const CliChosen *chosen, const CliChooseView *view);
-/* Where no dtype was given, in which the settings were predicted: a line. */
+/* Where no dtype was given, in which the settings were predicted: a line; likewise how weights in
+ * 4 bits lie. */
 void cli_choose_append_precision(GString *text, const CliChosen *chosen);

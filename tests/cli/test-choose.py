@@ -13,6 +13,7 @@ from tap import Tap
 XL = ['gpt2-xl', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16', '--flavour', 'fsdp2']
 KNOBS = {'sharding': ['full', 'grad-op'], 'checkpointing': ['full', 'none'],
          'micro_batch': ['4', '32', '64', '256']}
+CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'oracle', 'recorder', 'configs', 'llama3-8b.json')
 REFUSED = [
     (['gpt-toy'], 'give a cluster'),
     (['gpt-toy', '--cluster', 'a100-node', '--knob', 'no_such=1'], "'no_such' is no key of a strategy"),
@@ -185,6 +186,57 @@ def check_nothing_fits(run):
         said.append('ways: %s' % chosen['ways_to_fit'])
     said += ['rows of what does not fit'] if chosen['choices'] or 'nearest' not in chosen else []
     return said + check_ways(run)
+
+
+def check_larger_changes(run):
+    """Where no setting helps, nothing is offered that was asked for already."""
+    said = []
+    words = ['choose', CONFIG, '-n', '1', '--cluster', 'l4-node', '--network-key', 'seq=65536']
+    for more, wanted, unwanted in (
+            ([], ['adapters only (--lora-rank 16; with --lora-base nf4', '--network-key code=own'], []),
+            (['--lora-rank', '16'], ['(--seq), weights of 4 bits (--lora-base nf4), or'], ['adapters only']),
+            (['--lora-rank', '16', '--lora-base', 'nf4'], ['(--seq), or GPUs with more'], ['adapters only', '(--lora-'])):
+        status, out, err = run(*words, *more)
+        if status or any(part not in flat(out) for part in wanted) or any(part in out for part in unwanted):
+            said.append('%s: %s%s' % (more, out, err))
+    return said
+
+
+def check_four_bits(run):
+    """Weights in 4 bits are sharded, too; the strategy that is written says how they lie."""
+    words = ['llama-toy', '-n', '2', '--cluster', 'a100-node', '--lora-rank', '4', '--lora-base', 'nf4',
+             '--micro-batch', '1']
+    chosen = run.json('choose', *words, '--top', '99', '-o', 'four-bits.ini')
+    _, out, _ = run('choose', *words)
+    said = [] if {'full', 'grad-op', 'none'} <= {row['settings']['sharding'] for row in chosen['choices']} else \
+        ['rows: %s' % chosen]
+    for row in chosen['choices']:
+        if not {'lora_base_storage = model', 'model_dtype = bf16'} <= set(row['strategy'].split('\n')):
+            said.append(row['strategy'])
+    if 'with --model-dtype bf16 --lora-base-storage model, which FSDP wants' not in flat(out):
+        said.append('it is not told: ' + out)
+    if '--lora-base-storage model' in flat(run('choose', *words, '--lora-base-storage', 'uint8')[1]):
+        said.append('what was given is changed')
+    figures = run.json('predict', 'llama-toy', '--strategy', 'four-bits.ini', '--cluster', 'a100-node')
+    if figures['step_ms'] != chosen['choices'][0]['step_ms']:
+        said.append('the file is another strategy: %s' % figures)
+    return said
+
+
+def check_small_amounts(run):
+    """What a short training takes is shown in three digits; that evaluations are left out is said."""
+    words = ['gpt2', '-n', '8', '--cluster', 'a100-node', '--micro-batch', '8', '--sharding', 'full',
+             '--checkpointing', 'none', '--price', '2', '--tokens', '10M']
+    row = run.json('choose', *words)['choices'][0]
+    _, out, _ = run('choose', *words)
+    _, evaluated, _ = run('choose', *words, '--eval-batches', '2')
+    cells = re.search(r'^  1 +(.*)$', out, re.M).group(1).split()
+    wanted = ['%#.3g' % (row['kwh_per_billion_tokens'] / 1e5), '%#.3g' % row['price'], '%#.3g' % row['days']]
+    said = [] if cells[-3:] == wanted else ['%s, not %s' % (cells[-3:], wanted)]
+    for text, is_told in ((out, False), (evaluated, True)):
+        if ('GPUs only, without the time of evaluations' in flat(text)) != is_told:
+            said.append('evaluations: ' + text)
+    return said
 
 
 def check_ways(run):
@@ -367,6 +419,9 @@ def main(program, source):
         tap.case('stages', check_stages(run))
         tap.case('schedules', check_schedules(run))
         tap.case('nothing fits', check_nothing_fits(run))
+        tap.case('larger changes', check_larger_changes(run))
+        tap.case('weights in 4 bits', check_four_bits(run))
+        tap.case('small amounts', check_small_amounts(run))
         tap.case('ranks that share, to fit', check_sharers(run))
         tap.case('memory kept free', check_spare(run))
         tap.case('said once', check_said_once(run))
