@@ -46,11 +46,12 @@ static const char *const settings[] = {
     "sharding=full checkpointing=full micro_batch=1",
 };
 
-/* Ranks that share what one has too much of; a node of these machines has 4 or 8. A network or a
- * strategy that cannot share it refuses. Sequences come before layers, whose sharers wait for each
- * other in every layer. */
+/* Ranks that share what one has too much of; a node of these machines has 4 or 8, and only what is
+ * passed along a ring hides between nodes. A network or a strategy that cannot share it refuses.
+ * Sequences come before layers, whose sharers wait for each other in every layer. */
 static const char *const of_experts[] = {"expert=8", "expert=4", NULL};
-static const char *const of_sequences[] = {"context=2", "context=4", "context=8", NULL};
+static const char *const of_sequences[] = {"context=2",  "context=4",  "context=8",
+                                           "context=16", "context=32", NULL};
 static const char *const of_layers[] = {"tensor=2", "tensor=4", "tensor=8", NULL};
 
 static void clear_way(gpointer data) {

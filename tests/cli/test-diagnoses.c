@@ -224,6 +224,10 @@ static void ways_to_fit(void) {
            "--cluster dgx-h100",
            0, "  fits with --accumulate-sync every: step ", "");
     expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
+    /* Long sequences, more than a node's GPUs have room for without giving memory back. */
+    expect("predict llama3-70b -n 32 --cluster dgx-h100 --network-key seq=131072 --param-dtype "
+           "bf16 --checkpointing full",
+           0, "  fits with --context 16: step ", "");
     /* Of a long sequence logits are what is too large, and the network's keys are settings too. */
     expect("predict llama3-8b -n 8 --cluster dgx-h100 --seq 65536 --network-key seq=65536 "
            "--param-dtype bf16 --checkpointing full",
