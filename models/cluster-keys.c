@@ -81,7 +81,18 @@ static char *nearest_of(const char *name, GPtrArray *names) {
                          : g_strdup("; foreshard list dgx-h100 prints such a file");
 }
 
+/* What others call the memory of a GPU is near to its rate, which has other units. */
+static char *size_of_memory(const char *key) {
+    static const char *const words[] = {"memory", "memory_gb", "memory_gib",
+                                        "vram",   "vram_gb",   NULL};
+    return g_strv_contains(words, key) ? g_strdup("; did you mean device.memory_bytes?") : NULL;
+}
+
 static char *nearest_key(const char *section, const char *key) {
+    char *size = size_of_memory(key);
+    if (size != NULL) {
+        return size;
+    }
     g_autoptr(GPtrArray) names = g_ptr_array_new();
     if (g_str_equal(section, "cluster")) { /* which has words alone */
         g_ptr_array_add(names, (gpointer) "title");
@@ -110,6 +121,11 @@ static char *nearest_section(const char *section) {
 }
 
 static char *nearest_number(const char *name) {
+    const char *dot = strrchr(name, '.');
+    char *size = size_of_memory(dot != NULL ? dot + 1 : name);
+    if (size != NULL) {
+        return size;
+    }
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     for (gsize i = 0; i < G_N_ELEMENTS(model_cluster_keys); i++) {
         g_ptr_array_add(names, g_strdup_printf("%s.%s", model_cluster_keys[i].section,

@@ -13,9 +13,10 @@ static bool read_number(ModelCluster *cluster, const PlanIni *ini, const PlanIni
     uint64_t whole = 0;
     double value = 0;
     if (row->whole && !plan_parse_u64(entry->value, &whole)) {
+        g_autofree char *written_out = plan_written_out(entry->value, row->min, row->max);
         return plan_ini_refuse(ini, entry, error,
-                               "'%s' is no whole number; give %s as digits, %.0f at least",
-                               entry->value, entry->key, row->min);
+                               "'%s' is no whole number; give %s as digits, %.0f at least%s",
+                               entry->value, entry->key, row->min, written_out);
     }
     if (!row->whole && !plan_parse_double(entry->value, &value)) {
         return plan_ini_refuse(ini, entry, error, "'%s' is no number; give %s as a decimal number",

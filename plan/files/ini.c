@@ -194,7 +194,7 @@ char *plan_written_out(const char *text, double least, double most) {
     static const struct {
         char unit;
         double thousands, powers;
-    } units[] = {{'k', 1e3, 0x1p10}, {'m', 1e6, 0x1p20}};
+    } units[] = {{'k', 1e3, 0x1p10}, {'m', 1e6, 0x1p20}, {'g', 1e9, 0x1p30}, {'t', 1e12, 0x1p40}};
     uint64_t is_whole;
     char *end;
     double value = g_ascii_strtod(text, &end);
@@ -206,11 +206,15 @@ char *plan_written_out(const char *text, double least, double most) {
                    ? g_strdup_printf("; write it out: %.0f", value)
                    : g_strdup("");
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(units) && end[1] == '\0'; i++) {
-        if (g_ascii_tolower(*end) == units[i].unit && value * units[i].powers <= most) {
-            return g_strdup_printf("; write it out: %.0f, or %.0f (%c may be either)",
-                                   value * units[i].thousands, value * units[i].powers, *end);
+    end += *end == ' ' && end[1];
+    bool is_power = g_str_equal(end + 1, "iB"), is_unit = g_str_equal(end + 1, "B") || !end[1];
+    for (unsigned i = 0; i < G_N_ELEMENTS(units) && (is_power || is_unit); i++) {
+        if (g_ascii_tolower(*end) != units[i].unit || value * units[i].powers > most) {
+            continue;
         }
+        return is_power ? g_strdup_printf("; write it out: %.0f", value * units[i].powers)
+                        : g_strdup_printf("; write it out: %.0f, or %.0f (%s may be either)",
+                                          value * units[i].thousands, value * units[i].powers, end);
     }
     return g_strdup("");
 }

@@ -48,8 +48,8 @@ bool plan_ini_refuse(const PlanIni *ini, const PlanIniEntry *entry, GError **err
 bool plan_parse_u64(const char *text, uint64_t *ret_value);
 bool plan_parse_double(const char *text, double *ret_value); /* finite */
 /* Behind the refusal of a text that is no whole number but stands for one that is allowed:
- * "; write it out: 4000, or 4096 (k may be either)" of "4k", "; write it out: 10000" of "1e4"; else
- * "". Transfer full. */
+ * "; write it out: 4000, or 4096 (k may be either)" of "4k" or "4kB", "; write it out: 4096" of
+ * "4KiB", "; write it out: 10000" of "1e4"; else "". Transfer full. */
 char *plan_written_out(const char *text, double least, double most);
 /* The fewest digits that read back as the same number ("0.9"), whatever the locale. Returns
  * buffer, of G_ASCII_DTOSTR_BUF_SIZE bytes. */

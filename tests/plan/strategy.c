@@ -194,6 +194,9 @@ static void written_out(void) {
         const char *text, *expected;
     } cases[] = {
         {"4k", "; write it out: 4000, or 4096 (k may be either)"},
+        {"4kB", "; write it out: 4000, or 4096 (kB may be either)"},
+        {"4 KiB", "; write it out: 4096"},
+        {"4Ki", ""},
         {"1e4", "; write it out: 10000"},
         {"0", ""}, /* too small as it stands */
         {"20000", ""},
