@@ -51,7 +51,8 @@ bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelC
                        .kwh_per_billion = 1e3 * spending.kwh_per_million,
                        .price_per_billion = 1e3 * spending.price_per_million};
     take_prediction(ret, prediction);
-    ret->header = prediction->fits ? NULL : header_of(plan, cluster);
+    bool is_calm = prediction->fits && prediction->alloc_retries == 0;
+    ret->header = is_calm ? NULL : header_of(plan, cluster);
     return true;
 }
 

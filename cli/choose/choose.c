@@ -5,10 +5,11 @@
 #include "cli/what-if/ways-to-fit.h"
 #include "plan/plan.h"
 
-static void find_ways(CliChosen *chosen) {
-    const CliChoice *nearest = chosen->nearest;
-    g_autoptr(CliWhatIf) what_if = cli_what_if_on(nearest->header, nearest->cluster, NULL);
-    chosen->ways = what_if != NULL ? cli_ways_to_fit(what_if) : NULL;
+static void find_ways(CliChosen *chosen, const CliChoice *choice) {
+    g_autoptr(CliWhatIf) what_if = cli_what_if_on(choice->header, choice->cluster, NULL);
+    chosen->ways = what_if == NULL ? NULL
+                   : choice->fits  ? cli_ways_without_retries(what_if)
+                                   : cli_ways_to_fit(what_if);
 }
 
 CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
@@ -37,7 +38,13 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
         return NULL;
     }
     if (!cli_chosen_has_fitting(chosen) && chosen->nearest != NULL) {
-        find_ways(chosen);
+        find_ways(chosen, chosen->nearest);
+    }
+    if (chosen->choices->len > 0) {
+        const CliChoice *first = &g_array_index(chosen->choices, CliChoice, 0);
+        if (first->retries > 0) {
+            find_ways(chosen, first);
+        }
     }
     return g_steal_pointer(&chosen);
 }

@@ -24,7 +24,8 @@
  * checkpointing: DDP, or where that does not fit FSDP2 with all defaults, and no layers, sequences
  * or stages shared unless neither fits without.
  *
- * Where nothing fits, more is asked of what lacks least (cli/what-if/ways-to-fit.h).
+ * Where nothing fits, or nothing without giving memory back, more is asked of what lacks least
+ * (cli/what-if/ways-to-fit.h).
  *
  * All this is on several cores (ahead.h), and none of it tells on how many.
  *
@@ -70,7 +71,9 @@ typedef struct {
     uint64_t reserved_bytes, allocator_bytes, retries;
     unsigned n_steps;                          /* in which those are */
     double kwh_per_billion, price_per_billion; /* tokens; 0: unknown */
-    Trace *header; /* of what does not fit, to ask what else would (what-if/what-if.h); else NULL */
+    /* Of what does not fit, or not without retries, to ask what else would (what-if/what-if.h);
+     * else NULL. */
+    Trace *header;
 } CliChoice;
 
 /* The least of what fits on a machine, and on how many GPUs; 0: no limit was asked for. */
@@ -95,7 +98,9 @@ typedef struct {
     GArray *machines;    /* CliMachine, as the machines were given */
     CliChoice *baseline; /* NULL: none fits, or nothing does */
     CliChoice *nearest; /* where nothing fits: what lacks least; NULL: nothing could be predicted */
-    GArray *ways;       /* CliWay: what makes that fit; NULL: something fits */
+    /* CliWay: what makes that fit, or where the first choice gives memory back, what makes it do
+     * without; NULL: there is no need. */
+    GArray *ways;
     CliChoice *quickest; /* where what fits is never done in time; else NULL */
     CliChoice *cheapest; /* where what is done in time is never within the budget; else NULL */
     guint n_late;        /* fit, and are not done in time */

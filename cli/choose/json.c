@@ -120,7 +120,8 @@ JsonBuilder *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view)
     add_one(json, "cheapest", chosen->cheapest, view);
     add_one(json, "nearest", cli_chosen_has_fitting(chosen) ? NULL : chosen->nearest, view);
     if (chosen->ways != NULL) {
-        cli_ways_add_json(json, chosen->ways);
+        bool fits = cli_chosen_has_fitting(chosen);
+        cli_ways_add_json(json, fits ? "ways_without_retries" : "ways_to_fit", chosen->ways);
     }
     json_builder_end_object(json);
     return json;

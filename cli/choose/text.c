@@ -162,6 +162,16 @@ static void append_baseline(GString *text, const CliChosen *chosen) {
     }
 }
 
+static void append_ways(GString *text, const CliChosen *chosen, const char *that) {
+    for (guint i = 0; chosen->ways != NULL && i < chosen->ways->len; i++) {
+        const CliWay *way = &g_array_index(chosen->ways, CliWay, i);
+        g_autofree char *reserved =
+            g_strdup_printf("%.2f GiB", way->reserved_bytes / CLI_CHOOSE_GIB);
+        g_autofree char *line = cli_way_text(way, reserved);
+        g_string_append_printf(text, "%s with %s\n", that, line);
+    }
+}
+
 /* of: "strategy" or "network". */
 static bool has(const CliChoice *choice, const char *of, const char *key, const char *value) {
     g_auto(GStrv) settings = cli_settings_split(trace_get(choice->header, of));
@@ -198,13 +208,7 @@ static void append_none(GString *text, const CliChosen *chosen) {
                                (double)nearest->allocator_bytes / CLI_CHOOSE_GIB);
     }
     g_string_append_c(text, '\n');
-    for (guint i = 0; chosen->ways != NULL && i < chosen->ways->len; i++) {
-        const CliWay *way = &g_array_index(chosen->ways, CliWay, i);
-        g_autofree char *reserved =
-            g_strdup_printf("%.2f GiB", way->reserved_bytes / CLI_CHOOSE_GIB);
-        g_autofree char *line = cli_way_text(way, reserved);
-        g_string_append_printf(text, "  fits with %s\n", line);
-    }
+    append_ways(text, chosen, "  fits");
     if (chosen->ways == NULL || chosen->ways->len == 0) {
         append_larger_changes(text, nearest);
     }
@@ -309,6 +313,7 @@ char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
         append_empty_places(text, chosen, view);
         append_missing_prices(text, chosen);
         cli_choose_append_sure(text, chosen, view);
+        append_ways(text, chosen, "row 1 has no retries");
         append_baseline(text, chosen);
         append_counts(text, chosen, view);
         append_next(text, chosen, view);

@@ -39,8 +39,9 @@ SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *n
 SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
                                    const ModelCluster *cluster, Plan **ret_plan, GError **error);
 
-/* What would make it fit that does not (CliWay of cli/what-if/ways-to-fit.h); NULL: a plan made by
- * hand has no network to plan again. Transfer full. */
+/* What would make it fit that does not, or do without retries (CliWay of
+ * cli/what-if/ways-to-fit.h); NULL: a plan made by hand has no network to plan again. Transfer
+ * full. */
 GArray *cli_predict_ways(const CliPredictReport *report);
 
 /* Print to standard output. */

@@ -335,16 +335,17 @@ static void print_verdict(const SimPrediction *prediction) {
     }
 }
 
-/* What would make it fit, told at once; the rest is for foreshard diagnose. */
+/* What would make it fit, or do without retries, told at once; the rest is for diagnose. */
 static void print_ways(const CliPredictReport *report) {
+    const char *that = report->prediction->fits ? "no retries" : "fits";
     g_autoptr(GArray) ways = cli_predict_ways(report);
     for (guint i = 0; ways && i < ways->len; i++) {
         const CliWay *way = &g_array_index(ways, CliWay, i);
         g_autofree char *reserved = trace_bytes_text(way->reserved_bytes);
         g_autofree char *text = cli_way_text(way, reserved);
-        cli_say("  fits with %s\n", text);
+        cli_say("  %s with %s\n", that, text);
     }
-    if (ways && !ways->len) {
+    if (ways && !ways->len && !report->prediction->fits) {
         cli_say("  " CLI_NO_WAY_TO_FIT "\n");
     }
 }
@@ -394,6 +395,10 @@ void cli_predict_print_text(const CliPredictReport *report) {
         print_ways(report);
     }
     print_verdict(report->prediction);
+    bool keeps_retrying = report->prediction->fits && sim_keeps_retrying(report->prediction);
+    if (keeps_retrying && report->prediction->n_ranks == 0) {
+        print_ways(report);
+    }
     g_auto(CliHowSure) sure = {0};
     cli_how_sure(report, &sure);
     cli_how_sure_print(&sure);

@@ -189,11 +189,15 @@ static void mark(GArray *chosen) {
     }
 }
 
-GArray *cli_ways_to_fit(CliWhatIf *what_if) {
-    g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(CliWay));
+static GArray *ways_new(void) {
+    GArray *ways = g_array_new(FALSE, FALSE, sizeof(CliWay));
     g_array_set_clear_func(ways, clear_way);
-    GArray *chosen = g_array_new(FALSE, FALSE, sizeof(CliWay));
-    g_array_set_clear_func(chosen, clear_way);
+    return ways;
+}
+
+/* All that fit, until one does without giving memory back. */
+static GArray *try_all(CliWhatIf *what_if) {
+    GArray *ways = ways_new();
     try_settings(what_if, ways);
     if (!has_calm(ways)) {
         try_sharers(what_if, of_experts, ways);
@@ -210,7 +214,13 @@ GArray *cli_ways_to_fit(CliWhatIf *what_if) {
     if (!has_calm(ways)) {
         try_sharers(what_if, of_layers, ways);
     }
-    guint first = first_of(ways, false), calm = first_of(ways, true);
+    return ways;
+}
+
+static GArray *choose(CliWhatIf *what_if, bool without_retries) {
+    g_autoptr(GArray) ways = try_all(what_if);
+    GArray *chosen = ways_new();
+    guint first = first_of(ways, without_retries), calm = first_of(ways, true);
     if (first < ways->len) {
         take(chosen, ways, first);
     }
@@ -227,13 +237,21 @@ GArray *cli_ways_to_fit(CliWhatIf *what_if) {
     return chosen;
 }
 
+GArray *cli_ways_to_fit(CliWhatIf *what_if) {
+    return choose(what_if, false);
+}
+
+GArray *cli_ways_without_retries(CliWhatIf *what_if) {
+    return choose(what_if, true);
+}
+
 const CliWay *cli_ways_best(const GArray *ways) {
     guint calm = first_of(ways, true);
     return ways->len == 0 ? NULL : way_at(ways, calm < ways->len ? calm : 0);
 }
 
-void cli_ways_add_json(JsonBuilder *json, const GArray *ways) {
-    trace_json_begin_array(json, "ways_to_fit");
+void cli_ways_add_json(JsonBuilder *json, const char *name, const GArray *ways) {
+    trace_json_begin_array(json, name);
     for (guint i = 0; ways != NULL && i < ways->len; i++) {
         const CliWay *way = way_at(ways, i);
         json_builder_begin_object(json);

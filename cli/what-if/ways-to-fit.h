@@ -24,6 +24,8 @@ typedef struct {
 
 /* CliWay; empty: none of these helps. */
 GArray *cli_ways_to_fit(CliWhatIf *what_if);
+/* Of what fits by giving memory back: those that do without, the first and the quickest. */
+GArray *cli_ways_without_retries(CliWhatIf *what_if);
 /* The first that gives no memory back, or else the first; NULL when there is none. */
 const CliWay *cli_ways_best(const GArray *ways);
 /* Where there is none. */
@@ -34,5 +36,5 @@ const CliWay *cli_ways_best(const GArray *ways);
 /* "--checkpointing full --param-dtype bf16: step 25.310 s, 61.20 GB reserved (quickest)"; reserved:
  * the bytes in the units of whoever prints it. Transfer full. */
 char *cli_way_text(const CliWay *way, const char *reserved);
-/* An array "ways_to_fit"; ways: NULL is empty. */
-void cli_ways_add_json(JsonBuilder *json, const GArray *ways);
+/* An array; ways: NULL is empty. */
+void cli_ways_add_json(JsonBuilder *json, const char *name, const GArray *ways);

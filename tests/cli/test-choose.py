@@ -188,6 +188,25 @@ def check_nothing_fits(run):
     return said + check_ways(run)
 
 
+def check_without_retries(run):
+    """Where the best gives memory back, what does without is told, and does."""
+    words = ['llama3-8b', '-n', '4', '--cluster', 'l40s-node:1']
+    chosen = run.json('choose', *words, '-o', 'retries.ini')
+    _, out, _ = run('choose', *words)
+    ways = chosen.get('ways_without_retries')
+    said = [] if chosen['choices'][0]['alloc_retries'] and ways and \
+        out.count('row 1 has no retries with ') == len(ways) else ['%s, but: %s' % (ways, out)]
+    for way in ways or []:
+        options = [word for pair in way['settings'].split() for word in as_options(*pair.split('=', 1))]
+        figures = run.json('predict', 'llama3-8b', '--strategy', 'retries.ini', '--cluster', 'l40s-node:1', *options)
+        if not figures['fits'] or figures['alloc_retries'] or figures['step_ms'] != way['step_ms']:
+            said.append('%s: %s' % (way, figures))
+    calm = run.json('choose', *XL[:5], '--top', '1')
+    if 'ways_without_retries' in calm or 'no retries with' in run('choose', *XL[:5])[1]:
+        said.append('of what has none: %s' % calm)
+    return said
+
+
 def check_larger_changes(run):
     """Where no setting helps, nothing is offered that was asked for already."""
     said = []
@@ -420,6 +439,7 @@ def main(program, source):
         tap.case('schedules', check_schedules(run))
         tap.case('nothing fits', check_nothing_fits(run))
         tap.case('larger changes', check_larger_changes(run))
+        tap.case('without retries', check_without_retries(run))
         tap.case('weights in 4 bits', check_four_bits(run))
         tap.case('small amounts', check_small_amounts(run))
         tap.case('ranks that share, to fit', check_sharers(run))

@@ -224,6 +224,14 @@ static void ways_to_fit(void) {
            "--cluster dgx-h100",
            0, "  fits with --accumulate-sync every: step ", "");
     expect("predict gpt-1t -n 8 --cluster a100-node", 0, "  no setting tried makes it fit", "");
+    /* What fits by giving memory back is told what does without. */
+    expect("predict gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full "
+           "--limit-all-gathers 0 --param-dtype bf16",
+           0, "  no retries with --limit-all-gathers 2: step ", "");
+    g_auto(Result) calm =
+        run("predict gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full "
+            "--limit-all-gathers 2 --param-dtype bf16");
+    g_assert_null(strstr(calm.out, "no retries with"));
     /* Long sequences, more than a node's GPUs have room for without giving memory back. */
     expect("predict llama3-70b -n 32 --cluster dgx-h100 --network-key seq=131072 --param-dtype "
            "bf16 --checkpointing full",
