@@ -266,6 +266,9 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     }
     if (!llama->has_local_rotary) {
         let_go_of_tables(llama, logits, stream.a);
+    } else if (llama->local_rotary.cosines != graph->ropes[1].cosines) {
+        /* a list, which goes from its end */
+        plan_graph_let_go_after(graph, llama->local_rotary.cosines, llama->local_rotary.sines);
     }
     model_end(w, root, logits, targets, graph->shared.whole_ends ? network->vocab : llama->vocab);
 }
