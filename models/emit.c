@@ -139,8 +139,10 @@ static const char *lora_pattern(const PlanVariant *on) {
     g_assert_not_reached();
 }
 
-static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex *lora_on) {
+static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex *ignored,
+                                   GRegex *lora_on) {
     return (PlanGraphTrained){.frozen = frozen,
+                              .ignored = ignored,
                               .lora_rank = s->lora_rank,
                               .lora_scale = s->lora_alpha / (double)MAX(s->lora_rank, 1),
                               .lora_dropout = s->lora_rank ? s->lora_dropout : 0,
@@ -202,6 +204,22 @@ static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GErro
     return n_trained > 0;
 }
 
+static bool ignores_as_asked(const PlanGraph *graph, const PlanStrategy *s, GError **error) {
+    guint n = graph->parameters->len, n_ignored = 0;
+    for (guint i = 0; i < n; i++) {
+        n_ignored += plan_graph_parameter_at(graph, i)->ignored;
+    }
+    if (s->ignored.choice == PLAN_IGNORED_MODULE && (n_ignored == 0 || n_ignored == n)) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "ignored=module=%s %s; `foreshard units NETWORK --tree` lists the modules",
+                    s->ignored.text,
+                    n_ignored ? "leaves nothing to shard or reduce"
+                              : "is the whole name or class of no module that has parameters");
+        return false;
+    }
+    return true;
+}
+
 /* A weight in 4 bits has no gradient to give. */
 static bool joins_four_bits(const PlanGraph *graph, const bool *joined, GError **error) {
     for (guint i = 0; i < graph->parameters->len; i++) {
@@ -257,7 +275,7 @@ static bool compiles_idle_checkpoint(const PlanGraph *graph, const PlanStrategy 
 /* Nothing more is declared. */
 static void forget_trained(PlanGraph *graph) {
     graph->trained.joined = NULL;
-    graph->trained.frozen = graph->trained.lora_on = NULL;
+    graph->trained.frozen = graph->trained.ignored = graph->trained.lora_on = NULL;
 }
 
 /* ---- what a strategy asks for --------------------------------------------------------------- */
@@ -332,9 +350,12 @@ static bool cast_outputs(const ModelNetwork *network, const PlanStrategy *s, Mod
 
 static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *strategy,
                             bool evaluates, GError **error) {
-    g_autoptr(GRegex) frozen = NULL, lora_on = NULL;
+    g_autoptr(GRegex) frozen = NULL, ignored = NULL, lora_on = NULL;
     if (strategy->freeze.choice == PLAN_FREEZE_MODULE) {
         frozen = plan_strategy_whole_regex(strategy->freeze.text, NULL);
+    }
+    if (strategy->ignored.choice == PLAN_IGNORED_MODULE) {
+        ignored = plan_strategy_whole_regex(strategy->ignored.text, NULL);
     }
     if (strategy->lora_rank) {
         lora_on = plan_strategy_whole_regex(lora_pattern(&strategy->lora_on), NULL);
@@ -349,12 +370,13 @@ static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *str
                       .float8 = (PlanFloat8)strategy->float8,
                       .shared = shared_of(network, strategy),
                       .pipeline = pipeline_of(strategy),
-                      .trained = trained_of(strategy, frozen, lora_on),
+                      .trained = trained_of(strategy, frozen, ignored, lora_on),
                       .pytorch = (PlanPytorch)strategy->pytorch,
                       .evaluates = evaluates,
                       .holds_logits = evaluates && strategy->eval_holds_logits == PLAN_YES};
     g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, error);
-    if (!graph || !trains_as_asked(graph, strategy, error) || !fills_storage(graph, error) ||
+    if (!graph || !trains_as_asked(graph, strategy, error) ||
+        !ignores_as_asked(graph, strategy, error) || !fills_storage(graph, error) ||
         !model_loss_is_chunked_as_known(graph, network->name, error)) {
         return NULL;
     }

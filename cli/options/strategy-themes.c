@@ -3,7 +3,8 @@
 #include <glib.h>
 
 const CliStrategyTheme cli_strategy_themes[] = {
-    {"GPUs and sharding", "ranks sharding replicate flavour wrap wrap_ends reshard_after_forward "
+    {"GPUs and sharding", "ranks sharding replicate flavour wrap wrap_ends ignored "
+                          "reshard_after_forward "
                           "reshard_root reshard_last reshard_after_backward hold_reduced "
                           "use_orig_params init"},
     {"batch and sequence",

@@ -112,6 +112,8 @@ static const char *unknown_of(const PlanStrategy *s) {
            : s->lora_rank                   ? "adapters; put them into the network that is traced"
            : s->freeze.choice == PLAN_FREEZE_MODULE
                ? "freeze; freeze in the network that is traced, by requires_grad_(False)"
+           : s->ignored.choice == PLAN_IGNORED_MODULE
+               ? "parameters that the wrapper leaves alone; set ignored = none"
            : s->tensor > 1 || s->context > 1 || s->pipeline > 1
                ? "ranks that share layers or sequences; leave tensor, context and pipeline at 1"
            : s->autocast != PLAN_AUTOCAST_NONE

@@ -195,6 +195,7 @@ struct _PlanRun {
     PlanRunUnit *units;
     uint32_t n_units;
     uint32_t *unit_of_parameter;
+    uint32_t *ignored; /* FSDP: buffers of whole parameters that it leaves alone; NULL: none */
     PlanRunModules modules;
 
     PLAN_VECTOR(PlanStorage) storages;
@@ -314,6 +315,11 @@ void plan_run_let_go(PlanRun *run, const PlanGraphStep *step);
 void plan_run_begin_frame(PlanRun *run);
 void plan_run_end_frame(PlanRun *run);
 void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is enough */
+
+/* The wrapper leaves it alone (key ignored). */
+static inline bool plan_run_is_ignored(const PlanRun *run, uint32_t parameter) {
+    return plan_graph_parameter_at(run->graph, parameter)->ignored;
+}
 
 static inline bool plan_run_is_frozen(const PlanRun *run, uint32_t parameter) {
     return plan_graph_parameter_at(run->graph, parameter)->frozen;

@@ -29,7 +29,8 @@ bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
     PlanRun run = {.graph = graph, .strategy = strategy};
     plan_assign_units(&run);
     for (uint32_t p = 0; p < n; p++) {
-        joined[p] = plan_unit_is_mixed(&run, run.unit_of_parameter[p]);
+        joined[p] = plan_unit_is_mixed(&run, run.unit_of_parameter[p]) &&
+                    !plan_graph_parameter_at(graph, p)->ignored;
         any |= joined[p];
     }
     plan_clear_units(&run);

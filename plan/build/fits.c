@@ -28,7 +28,8 @@ static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
             uint32_t value = plan_graph_ref(graph, op->values + j);
             uint32_t p =
                 value == PLAN_NONE ? PLAN_NONE : plan_graph_value_at(graph, value)->parameter;
-            if (p != PLAN_NONE && !is_inside(run, op->module, run->unit_of_parameter[p])) {
+            if (p != PLAN_NONE && !plan_graph_parameter_at(graph, p)->ignored &&
+                !is_inside(run, op->module, run->unit_of_parameter[p])) {
                 return refuse(error,
                               "module %s uses %s, which belongs to unit %s and is sharded there; "
                               "wrap them together, or untie them",
@@ -51,7 +52,8 @@ static uint32_t closed_parameter(const PlanRun *run, const PlanGraphOp *op, cons
         }
         uint32_t base = plan_graph_value_at(graph, value)->base;
         uint32_t p = plan_graph_value_at(graph, base)->parameter;
-        if (p != PLAN_NONE && !open[run->unit_of_parameter[p]]) {
+        if (p != PLAN_NONE && !plan_graph_parameter_at(graph, p)->ignored &&
+            !open[run->unit_of_parameter[p]]) {
             return p;
         }
     }

@@ -92,6 +92,7 @@ void plan_run_clear(PlanRun *run) {
     g_free(run->evaluation.storage_of_value);
     g_free(run->tape.producer_of_value);
     g_free(run->producer_of_parameter);
+    g_free(run->ignored);
     g_free(run->gradients);
     g_free(run->incoming);
     g_free(run->is_summed);

@@ -100,8 +100,8 @@ static void wrap_by_size(Wrap *w, uint64_t least) {
     g_autofree bool *is_called = plan_called_modules(w->graph);
     g_autofree uint64_t *loose = g_new0(uint64_t, n); /* elements of a module in no unit yet */
     for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
-        loose[plan_graph_parameter_at(w->graph, p)->module] +=
-            plan_graph_parameter_at(w->graph, p)->elements;
+        const PlanGraphParameter *parameter = plan_graph_parameter_at(w->graph, p);
+        loose[parameter->module] += parameter->ignored ? 0 : parameter->elements;
     }
     for (uint32_t m = n; m-- > 1;) { /* children come after their parents */
         if (loose[m] >= least && is_called[m]) {
@@ -295,6 +295,9 @@ static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
     for (uint32_t p = 0; p < graph->parameters->len; p++) {
         uint32_t u = run->modules.unit_of[plan_graph_parameter_at(graph, p)->module];
         run->unit_of_parameter[p] = u;
+        if (plan_strategy_wraps(run->strategy) && plan_graph_parameter_at(graph, p)->ignored) {
+            continue;
+        }
         g_array_append_val(run->units[u].parameters, p);
         run->units[u].elements += plan_graph_parameter_at(graph, p)->elements;
     }

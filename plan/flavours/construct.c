@@ -2,6 +2,7 @@
 
 #include "plan/autograd/four-bit.h"
 #include "plan/build/start.h"
+#include "plan/flavours/whole.h"
 
 static bool is_whole_first(const PlanRun *run) {
     return run->strategy->init != PLAN_CONSTRUCTION_SHARD;
@@ -26,7 +27,9 @@ static void make(PlanRun *run, uint32_t p, gpointer data) {
  * it stays whole. */
 static void make_whole(PlanRun *run, uint32_t p, gpointer data) {
     PlanConstruct *construct = data;
-    if (is_in_four_bits(run, p)) {
+    if (plan_run_is_ignored(run, p)) {
+        plan_ignored_make(run, p);
+    } else if (is_in_four_bits(run, p)) {
         plan_run_at(run, PLAN_PHASE_SETUP, run->units[run->unit_of_parameter[p]].module);
         construct->whole[p] = plan_four_bit_make(run, p);
     } else {
@@ -35,7 +38,9 @@ static void make_whole(PlanRun *run, uint32_t p, gpointer data) {
 }
 
 static void make_beside(PlanRun *run, uint32_t p, gpointer data) {
-    if (is_in_four_bits(run, p)) {
+    if (plan_run_is_ignored(run, p)) {
+        plan_ignored_make(run, p);
+    } else if (is_in_four_bits(run, p)) {
         make_whole(run, p, data);
         plan_builder_free(&run->builder, ((PlanConstruct *)data)->whole[p]);
     }

@@ -163,7 +163,7 @@ static void reduce_list_of_used(PlanRun *run, Ddp *ddp) {
 static GArray *trained(const PlanRun *run) {
     GArray *all = plan_ddp_new_list();
     for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
-        if (!plan_run_is_frozen(run, i)) {
+        if (!plan_run_is_frozen(run, i) && !plan_run_is_ignored(run, i)) {
             g_array_append_val(all, i);
         }
     }
@@ -298,6 +298,9 @@ static bool is_delayed(const PlanRun *run, const Ddp *ddp) {
 
 static void gradient_ready(PlanRun *run, uint32_t parameter) {
     Ddp *ddp = run->state;
+    if (plan_run_is_ignored(run, parameter)) {
+        return;
+    }
     if (ddp->passes == 1) {
         g_array_append_val(ddp->ready_order, parameter);
     }

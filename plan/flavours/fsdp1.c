@@ -39,6 +39,7 @@
 #include "plan/flavours/fsdp1.h"
 #include "plan/autograd/offload.h"
 #include "plan/build/units.h"
+#include "plan/flavours/whole.h"
 #include "plan/optimizer/optimizer.h"
 
 /* An evaluation is part of the step behind it; its frees are numbered behind that step's own, so
@@ -80,6 +81,11 @@ static void begin_pass(PlanRun *run) {
 
 /* With use_orig_params, zero_grad drops views; the flat gradients go when the root runs again. */
 static void drop_gradients(PlanRun *run) {
+    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+        if (plan_run_is_ignored(run, p)) {
+            plan_whole_drop_gradient(run, p);
+        }
+    }
     if (!((PlanFsdp1 *)run->state)->keeps_views) {
         plan_fsdp1_drop_gradients(run);
     }
@@ -247,6 +253,9 @@ static void end_backward(PlanRun *run) {
 
 static PlanOperand parameter(PlanRun *run, uint32_t p) {
     PlanFsdp1 *f = run->state;
+    if (plan_run_is_ignored(run, p)) {
+        return plan_ignored_operand(run, p);
+    }
     uint32_t full = f->units[run->unit_of_parameter[p]].b.full;
     PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, full)->dtype;
     return (PlanOperand){.buffer = full,
@@ -275,11 +284,13 @@ static const PlanFsdp1Unit *seen_at(const PlanRun *run, uint32_t p) {
 }
 
 static PlanOperand owned(PlanRun *run, uint32_t p) {
-    return part_of(run, p, seen_at(run, p)->b.local);
+    return plan_run_is_ignored(run, p) ? plan_ignored_operand(run, p)
+                                       : part_of(run, p, seen_at(run, p)->b.local);
 }
 
 static PlanOperand gradient(PlanRun *run, uint32_t p) {
-    return part_of(run, p, seen_at(run, p)->grad);
+    return plan_run_is_ignored(run, p) ? plan_whole_gradient(run, p)
+                                       : part_of(run, p, seen_at(run, p)->grad);
 }
 
 static void clip(PlanRun *run) {

@@ -144,7 +144,7 @@ static GArray *different_rows(const PlanRun *run) {
         uint32_t u = run->unit_of_parameter[p];
         const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
         GHashTable *seen = run->units[u].of_experts ? of_experts : dense;
-        if (g_hash_table_add(seen, (gpointer)parameter->dims)) {
+        if (!parameter->ignored && g_hash_table_add(seen, (gpointer)parameter->dims)) {
             Group group = group_of(run, u);
             Dealt dealt = {(int64_t)rows_in_all(&group, parameter), group};
             g_array_append_val(different, dealt);

@@ -39,6 +39,7 @@
 #include "plan/flavours/fsdp2.h"
 #include "plan/autograd/offload.h"
 #include "plan/build/units.h"
+#include "plan/flavours/whole.h"
 #include "plan/optimizer/optimizer.h"
 
 static bool has_parameters(const PlanRun *run, uint32_t unit) {
@@ -165,10 +166,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
         f->units[u].in_backward ? make_whole_now(run, u) : pre_forward_again(run, u);
         return;
     }
-    if (!has_parameters(run, u)) {
-        return;
-    }
-    if (f->units[u].unsharded) { /* since another microbatch */
+    if (!has_parameters(run, u) || f->units[u].unsharded) { /* since another microbatch */
         prefetch_forward(run, u);
         return;
     }
@@ -272,6 +270,9 @@ static void pre_backward(PlanRun *run, uint32_t u) {
 
 static PlanOperand parameter(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
+    if (plan_run_is_ignored(run, p)) {
+        return plan_ignored_operand(run, p);
+    }
     g_assert(f->parameters[p].whole != PLAN_NONE);
     return (PlanOperand){.buffer = f->parameters[p].whole,
                          .elements = plan_fsdp2_parameter(run, p)->elements};
@@ -279,11 +280,17 @@ static PlanOperand parameter(PlanRun *run, uint32_t p) {
 
 static PlanOperand owned(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
+    if (plan_run_is_ignored(run, p)) {
+        return plan_ignored_operand(run, p);
+    }
     return (PlanOperand){.buffer = f->parameters[p].shard, .elements = f->parameters[p].local};
 }
 
 static PlanOperand gradient(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
+    if (plan_run_is_ignored(run, p)) {
+        return plan_whole_gradient(run, p);
+    }
     return plan_fsdp2_gradient_in(f, p, f->units[run->unit_of_parameter[p]].gradients);
 }
 
@@ -325,7 +332,12 @@ static void drop_group(PlanRun *run, unsigned group) {
     PlanFsdp2 *f = run->state;
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         uint32_t u = run->unit_of_parameter[p];
-        if (plan_group_of(run, p) == group && is_last_trained(run, u, p)) {
+        if (plan_group_of(run, p) != group) {
+            continue;
+        }
+        if (plan_run_is_ignored(run, p)) {
+            plan_whole_drop_gradient(run, p);
+        } else if (is_last_trained(run, u, p)) {
             plan_run_at_unit(run, u);
             plan_builder_free(&run->builder, f->units[u].gradients);
             f->units[u].gradients = PLAN_NONE;
@@ -383,7 +395,7 @@ static bool replays(const PlanRun *run) {
     bool scales = plan_strategy_first_scale(s) > 0;         /* the first pass makes the scale */
     bool casts = s->float8_gather != PLAN_FLOAT8_GATHER_NO; /* the first pass makes scales, too */
     return !adds_shards && !scales && !casts && !plan_offload_has_params(run) &&
-           !may_leave_parts(run) && !run->builder.fills;
+           !may_leave_parts(run) && !run->builder.fills && !run->ignored;
 }
 
 static void renumber(PlanRun *run, uint32_t *buffers) {

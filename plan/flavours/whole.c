@@ -42,20 +42,23 @@ void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
     init_by(run, kinds[p->init], dims, PLAN_AXIS_NONE, parameter, buffer);
 }
 
-static void make(PlanRun *run, uint32_t parameter, gpointer data) {
-    PlanWhole *whole = data;
+static uint32_t make_whole(PlanRun *run, uint32_t parameter) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
     plan_run_at(run, PLAN_PHASE_SETUP, p->module);
     if (p->numbers) {
-        whole->buffers[parameter] = plan_four_bit_make(run, parameter);
-        return;
+        return plan_four_bit_make(run, parameter);
     }
-    whole->buffers[parameter] =
+    uint32_t buffer =
         plan_builder_buffer(&run->builder, p->elements,
                             plan_graph_dtype_of(p, plan_strategy_param_dtype(run->strategy)),
                             PLAN_PARAMETERS_UNSHARDED, 0, run->owner.parameters[parameter].name);
-    plan_builder_alloc(&run->builder, whole->buffers[parameter]);
-    plan_init_parameter(run, parameter, whole->buffers[parameter], PLAN_AXIS_NONE, 0, 0);
+    plan_builder_alloc(&run->builder, buffer);
+    plan_init_parameter(run, parameter, buffer, PLAN_AXIS_NONE, 0, 0);
+    return buffer;
+}
+
+static void make(PlanRun *run, uint32_t parameter, gpointer data) {
+    ((PlanWhole *)data)->buffers[parameter] = make_whole(run, parameter);
 }
 
 void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
@@ -74,14 +77,30 @@ PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {
     return plan_run_operand_of(run, gradient);
 }
 
+void plan_whole_drop_gradient(PlanRun *run, uint32_t parameter) {
+    plan_run_unref(run, run->gradients[parameter]);
+    run->gradients[parameter] = PLAN_NO_TENSOR;
+}
+
 void plan_whole_drop_gradients(PlanRun *run) {
     unsigned n = plan_n_groups(run);
     for (unsigned group = 0; group < n; group++) {
         for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
             if (plan_group_of(run, i) == group) {
-                plan_run_unref(run, run->gradients[i]);
-                run->gradients[i] = PLAN_NO_TENSOR;
+                plan_whole_drop_gradient(run, i);
             }
         }
     }
+}
+
+void plan_ignored_make(PlanRun *run, uint32_t parameter) {
+    if (!run->ignored) {
+        run->ignored = g_new0(uint32_t, run->graph->parameters->len);
+    }
+    run->ignored[parameter] = make_whole(run, parameter);
+}
+
+PlanOperand plan_ignored_operand(PlanRun *run, uint32_t parameter) {
+    const PlanWhole whole = {run->ignored};
+    return plan_whole_operand(run, &whole, parameter);
 }

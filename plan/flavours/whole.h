@@ -13,7 +13,11 @@ typedef struct {
 void plan_whole_construct(PlanRun *run, PlanWhole *whole); /* and tables and batch (start.h) */
 PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter);
 PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter);
+void plan_whole_drop_gradient(PlanRun *run, uint32_t parameter);
 void plan_whole_drop_gradients(PlanRun *run);
+/* Of FSDP, whose whole parameters are those that it leaves alone. */
+void plan_ignored_make(PlanRun *run, uint32_t parameter);
+PlanOperand plan_ignored_operand(PlanRun *run, uint32_t parameter);
 /* Fills a buffer with a parameter's first values, as far as it holds them: element i of the buffer
  * is element rank * rank_stride + i - offset of the parameter, rank being that on the axis. */
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,

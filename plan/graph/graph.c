@@ -128,14 +128,13 @@ uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
     return module;
 }
 
-/* Whether the strategy freezes the module, or one that it is in. */
-static bool freezes(const PlanGraph *graph, uint32_t module) {
-    const GRegex *frozen = graph->trained.frozen;
+/* Whether the strategy names the module, or one that it is in; whole NULL: it names none. */
+static bool names(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
     uint32_t m = module;
-    while (frozen && m != PLAN_NONE && !plan_graph_is_named(graph, m, frozen)) {
+    while (whole && m != PLAN_NONE && !plan_graph_is_named(graph, m, whole)) {
         m = plan_graph_module_at(graph, m)->parent;
     }
-    return frozen && m != PLAN_NONE;
+    return whole && m != PLAN_NONE;
 }
 
 static bool has_gradient(const PlanGraph *graph, uint32_t parameter, bool frozen) {
@@ -145,7 +144,7 @@ static bool has_gradient(const PlanGraph *graph, uint32_t parameter, bool frozen
 uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *local_name,
                               unsigned n_dims, const int64_t *dims, PlanInit init,
                               double init_value) {
-    bool named_frozen = freezes(graph, module);
+    bool named_frozen = names(graph, module, graph->trained.frozen);
     PlanGraphParameter parameter = {
         .name = qualified(graph, module, local_name),
         .module = module,
@@ -155,6 +154,7 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
         .init_value = init_value,
         .frozen = named_frozen || (graph->trained.lora_rank && !graph->now.in_adapter),
         .named_frozen = named_frozen,
+        .ignored = names(graph, module, graph->trained.ignored),
         .of_adapter = graph->now.in_adapter,
         .has_own_dtype = graph->now.in_adapter && graph->trained.lora_wide,
         .own_dtype = PLAN_FP32,
@@ -216,7 +216,8 @@ void plan_graph_freeze(PlanGraph *graph, uint32_t value) {
 void plan_graph_tie(PlanGraph *graph, uint32_t module, uint32_t value) {
     PlanGraphValue *v = plan_graph_value_at(graph, value);
     PlanGraphParameter *p = plan_graph_parameter_at(graph, v->parameter);
-    p->named_frozen |= freezes(graph, module);
+    p->named_frozen |= names(graph, module, graph->trained.frozen);
+    p->ignored |= names(graph, module, graph->trained.ignored);
     p->frozen |= p->named_frozen;
     v->requires_grad = has_gradient(graph, v->parameter, p->frozen);
 }

@@ -35,6 +35,7 @@ typedef struct {
     double init_value;
     bool frozen;       /* it is not trained: no gradient, no optimizer state */
     bool named_frozen; /* because the strategy names a module that has it */
+    bool ignored;      /* the wrapper leaves it alone: whole on each rank, and never reduced */
     bool of_adapter;
     bool has_own_dtype; /* own_dtype, not the network's */
     uint8_t own_dtype;

@@ -53,9 +53,10 @@ typedef struct {
 
 /* What is trained. */
 typedef struct {
-    const GRegex *frozen; /* modules whose name or class it matches are not trained, nor what is in
-                           * them; NULL: all are */
-    uint64_t lora_rank;   /* of adapters, which alone are trained then; 0: there are none */
+    const GRegex *frozen;  /* modules whose name or class it matches are not trained, nor what is in
+                            * them; NULL: all are */
+    const GRegex *ignored; /* likewise of modules that the wrapper leaves alone; NULL: none */
+    uint64_t lora_rank;    /* of adapters, which alone are trained then; 0: there are none */
     double lora_scale;
     double lora_dropout;   /* the share of an adapter's input that is dropped */
     const GRegex *lora_on; /* the linear layers of blocks that have an adapter, by name */

@@ -15,14 +15,23 @@ static bool is_muons(const PlanRun *run) {
     return run->strategy->optimizer == PLAN_OPTIMIZER_MUON;
 }
 
+/* Lists of kernels take DTensors or others, so those that FSDP2 leaves alone are a group. */
+static bool has_tensors_beside_shards(const PlanRun *run) {
+    return run->ignored && run->strategy->flavour == PLAN_FLAVOUR_FSDP2;
+}
+
 unsigned plan_n_groups(const PlanRun *run) {
-    return is_muons(run) || (settles(run) && run->graph->shared.whole_tokens) ? 2 : 1;
+    return is_muons(run) || has_tensors_beside_shards(run) ||
+                   (settles(run) && run->graph->shared.whole_tokens)
+               ? 2
+               : 1;
 }
 
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
-    return is_muons(run) ? !plan_muon_takes(run, parameter)
-                         : plan_n_groups(run) > 1 && p->split != PLAN_SPLIT_NONE;
+    return has_tensors_beside_shards(run) ? !p->ignored
+           : is_muons(run)                ? !plan_muon_takes(run, parameter)
+                                          : plan_n_groups(run) > 1 && p->split != PLAN_SPLIT_NONE;
 }
 
 PlanTensor *plan_settle_gradients(const PlanOver *over) {

@@ -117,6 +117,12 @@ typedef enum {
 
 /* ---- what is trained ------------------------------------------------------------------------- */
 
+/* ignored */
+typedef enum {
+    PLAN_IGNORED_NONE,
+    PLAN_IGNORED_MODULE
+} PlanIgnored;
+
 /* freeze */
 typedef enum {
     PLAN_FREEZE_NONE,

@@ -23,6 +23,9 @@ PlanStrategyRule plan_rule_mixed_precision, plan_rule_autocast, plan_rule_loss_s
 PlanStrategyRule plan_rule_optimizer, plan_rule_muon, plan_rule_zero1, plan_rule_host_reads,
     plan_rule_frozen, plan_rule_four_bits, plan_rule_base_of_adapters;
 
+/* ignored.c: what the wrapper is told to leave alone. */
+PlanStrategyRule plan_rule_ignored;
+
 /* Whether it is NULL; else error is set to it, or to "ASKED WHY_NOT, or INSTEAD". */
 bool plan_strategy_holds(const char *wrong, GError **error);
 bool plan_strategy_allows(const char *asked, const char *why_not, const char *instead,

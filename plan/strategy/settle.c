@@ -318,6 +318,7 @@ static const struct {
     {plan_rule_float8, "float8", "float8=none"},
     {plan_rule_float8_gather, "float8_gather", "float8_gather=no"},
     {plan_rule_frozen, NULL, NULL},
+    {plan_rule_ignored, "ignored", "ignored=none"},
     {plan_rule_base_of_adapters, NULL, NULL},
     {plan_rule_four_bits, "lora_base", "lora_base=model"},
     {determinism, NULL, NULL},

@@ -78,6 +78,9 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     if (strategy->lora_base != PLAN_LORA_BASE_MODEL) {
         g_string_append(title, " beside weights in 4 bits");
     }
+    if (strategy->ignored.choice != PLAN_IGNORED_NONE) {
+        g_string_append(title, ", partly ignored");
+    }
     if (strategy->freeze.choice != PLAN_FREEZE_NONE) {
         g_string_append(title, ", partly frozen");
     }

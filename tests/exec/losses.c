@@ -213,7 +213,8 @@ static const char *const with_four_bits[] = {
 };
 #undef FOUR_BITS
 #undef SHARDED
-#define FROZEN "--freeze module=embed|layers.0 "
+#define FROZEN  "--freeze module=embed|layers.0 "
+#define IGNORED "--ignored module=embed|layers.0 "
 static const char *const with_frozen[] = {
     FROZEN "-n 1 --micro-batch 12 --sharding none",
     FROZEN "-n 3 --micro-batch 4",
@@ -222,8 +223,12 @@ static const char *const with_frozen[] = {
     FROZEN "-n 2 --micro-batch 6 --sharding none --kernels compiled",
     FROZEN "-n 2 --micro-batch 6 --checkpointing full --reshard-after-forward yes",
     FROZEN "-n 3 --micro-batch 4 --flavour fsdp1 --use-orig-params yes --sharding grad-op",
+    FROZEN IGNORED "-n 3 --micro-batch 4",
+    FROZEN IGNORED "-n 2 --micro-batch 6 --flavour fsdp1 --use-orig-params yes",
+    FROZEN IGNORED "-n 2 --micro-batch 6 --sharding none",
     NULL,
 };
+#undef IGNORED
 #undef FROZEN
 
 /* Where blocks turn nothing, a document that is packed learns what it does as a sequence; of text

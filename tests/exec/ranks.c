@@ -68,6 +68,10 @@ static void memory_is_as_predicted(void) {
         "--lora-rank 4 --lora-base nf4 --lora-base-double yes --lora-base-storage model "
         "--offload params --checkpointing full",
         "llama-toy -n 2 --freeze module=embed|layers.0",
+        "llama-toy -n 3 --ignored module=embed|SwiGlu --optimizer-kernel loop --accumulate 2",
+        "gpt-toy -n 2 --flavour fsdp1 --use-orig-params yes --ignored module=GptMlp "
+        "--checkpointing full",
+        "gpt-toy -n 2 --sharding none --ignored module=wte|layers.0 --clip 1",
         "moe-toy -n 3 --param-dtype bf16 --checkpointing full",
         "moe-toy -n 2 --sharding none",
         "deepseek-toy -n 3 --param-dtype bf16 --checkpointing full",

@@ -19,8 +19,11 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     if (recorded_int(options, "batch") < 1 || recorded_int(options, "accumulate") < 1) {
         return recording_refuse(recording, error, "batch or accumulate (a step of no sequence)");
     }
-    if (is_recorded(options, "ignored")) {
-        return recording_refuse(recording, error, "ignored (parameters that are not sharded)");
+    if (is_recorded(options, "ignored") && recorded_is(options, "mode", "fsdp2") &&
+        recorded_is(options, "optimizer_kernel", "default")) {
+        return recording_refuse(recording, error,
+                                "optimizer_kernel (the loop for what is ignored, foreach for the "
+                                "rest, since the recorder's device is not a GPU to PyTorch)");
     }
     if (is_recorded(options, "tensor") && recorded_int(options, "tensor") > 1 &&
         !recorded_flag(options, "loss_parallel")) {
@@ -238,6 +241,11 @@ static void set_base(JsonObject *options, PlanStrategy *strategy) {
 
 /* What is trained: recordings have regular expressions of the same words. */
 static void set_trained(JsonObject *options, PlanStrategy *strategy) {
+    if (is_recorded(options, "ignored")) {
+        strategy->ignored =
+            (PlanVariant){.choice = PLAN_IGNORED_MODULE,
+                          .text = g_intern_string(recorded_text(options, "ignored"))};
+    }
     if (is_recorded(options, "freeze") && *recorded_text(options, "freeze")) {
         strategy->freeze = (PlanVariant){.choice = PLAN_FREEZE_MODULE,
                                          .text = g_intern_string(recorded_text(options, "freeze"))};

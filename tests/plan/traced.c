@@ -248,6 +248,7 @@ static void unknown(void) {
         {"kernels=fused", "set kernels = eager"},
         {"lora_rank=4", "put them into the network that is traced"},
         {"freeze=module=one", "requires_grad_(False)"},
+        {"ignored=module=one", "that the wrapper leaves alone; set ignored = none"},
         {"tensor=2", "leave tensor, context and pipeline at 1"},
         {"autocast=bf16", "set autocast = none"},
         {"seq=4", "trace it with that"},

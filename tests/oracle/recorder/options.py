@@ -144,7 +144,8 @@ def add_training_options(p):
                      help="fsdp1, fsdp2: shards, their gradients and the optimizer stay in the host's pinned memory")
     par.add_argument("--keep-low-precision-grads", action="store_true", help="fsdp1")
     par.add_argument("--ignored", metavar="REGEX",
-                     help="fsdp1, fsdp2: parameters of such a name are not sharded (ignored_states, ignored_params)")
+                     help="modules, by whole name or class, whose parameters the wrapper leaves alone (fsdp1's ignored_states, "
+                          "fsdp2's ignored_params, ddp's _set_params_and_buffers_to_ignore_for_model)")
     par.add_argument("--ddp-bucket-mb", type=float, help="default: PyTorch's own (25)")
     par.add_argument("--ddp-bucket-view", action="store_true", help="gradient_as_bucket_view")
     par.add_argument("--ddp-find-unused", action="store_true", default=None, help="find_unused_parameters")
