@@ -357,14 +357,6 @@ static void a_row_for_two_ranks_is_saved(void) {
     test_run_remove_folder(folder);
 }
 
-static void a_machine_is_measured(void) {
-    g_autofree char *folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL);
-    test_run_ok("calibrate --device host -n 2 -o %s/c.ini", folder);
-    test_run_ok("predict gpt-toy -n 2 --cluster %s/c.ini", folder);
-    test_run_ok("predict llama-toy -n 2 --param-dtype bf16 --cluster %s/c.ini", folder);
-    test_run_remove_folder(folder);
-}
-
 static bool is_read(const Trace *trace, const TraceOpRow *row) {
     uint32_t role = trace_role_of_rank(trace, row->rank);
     const TraceInstruction *instruction = trace_instruction(trace, role, row->instruction);
@@ -420,7 +412,6 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/ranks/first weights are the same wherever they are made",
                     first_weights_are_the_same_wherever_they_are_made);
     g_test_add_func("/exec/ranks/a row for two ranks is saved", a_row_for_two_ranks_is_saved);
-    g_test_add_func("/exec/ranks/a machine is measured", a_machine_is_measured);
     g_test_add_func("/exec/ranks/inputs are not offloaded", inputs_are_not_offloaded);
     return g_test_run();
 }
