@@ -3,7 +3,8 @@
  * Whatever is read ends in a sound thing or in an error that names the file: a crash, a hang, a
  * sanitizer's complaint or an error without a word is a failure. What is read as a plan must be
  * written and read back the same. Prints how many files were tried and how many were refused;
- * another seed tries others. FORESHARD_DATA_SOURCE is the folder of networks/ and clusters/,
+ * another seed tries others. FORESHARD_FUZZ_SECONDS in the environment stands for SECONDS,
+ * FORESHARD_DATA_SOURCE is the folder of networks/ and clusters/,
  * FORESHARD_PYTORCH_FILES that of tests/trace/pytorch.
  */
 #include <stdio.h>
@@ -315,7 +316,9 @@ static void fuzz(unsigned parser, double seconds, guint32 seed) {
 int main(int argc, char **argv) {
     for (unsigned i = 0; i < G_N_ELEMENTS(parsers) && argc >= 2 && argc <= 4; i++) {
         if (g_str_equal(parsers[i].name, argv[1])) {
-            fuzz(i, argc > 2 ? g_ascii_strtod(argv[2], NULL) : 60,
+            const char *seconds = g_getenv("FORESHARD_FUZZ_SECONDS");
+            seconds = seconds ? seconds : argc > 2 ? argv[2] : "60";
+            fuzz(i, g_ascii_strtod(seconds, NULL),
                  argc > 3 ? (guint32)g_ascii_strtoull(argv[3], NULL, 10) : 1);
             return 0;
         }
