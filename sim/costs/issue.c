@@ -58,6 +58,7 @@ SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
         .list_us = factor * cluster->host_list_us,
         .list_kernel_us = factor * cluster->host_list_kernel_us,
         .dtensor_us = has_dtensors(plan, is_there) ? factor * cluster->host_dtensor_us : 0,
+        .loop_ns = sim_time_from_us(factor * cluster->host_loop_us),
         .unit_us = costs_of_units(plan, cluster),
         .python_ns = sim_python_costs_new(strategy, role, cluster),
     };
@@ -137,6 +138,7 @@ static double most_ns(const Plan *plan, const ModelCluster *cluster) {
         cluster->host_alloc_us,     cluster->host_free_us,    cluster->host_mark_us,
         cluster->host_launch_us,    cluster->host_record_us,  cluster->host_wait_us,
         cluster->host_host_wait_us, cluster->host_host_op_us, cluster->host_collective_us,
+        cluster->host_loop_us,
     };
     double most_us = 0, n = plan->n_parameters;
     for (unsigned i = 0; i < G_N_ELEMENTS(us); i++) {
@@ -175,5 +177,5 @@ double sim_issue_sum_ns(const Plan *plan, const PlanRole *role, const ModelClust
     for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
         sum_ns += plan_section_repeats(role, s) ? 0 : section_ns(costs, s);
     }
-    return sum_ns;
+    return sum_ns + (PLAN_N_SECTIONS - 1) * (double)costs->loop_ns;
 }

@@ -3,7 +3,7 @@
  * A cluster's [host] says it by kind of instruction. On top of that comes a framework's Python: for
  * each unit that FSDP gathers or reduces, for each parameter of that unit, for each tensor in the
  * lists of an op, for each parameter that an optimizer or clipping takes as a DTensor (FSDP2), for
- * each DTensor that Muon's operators move, and what python.h says.
+ * each DTensor that Muon's operators move, what python.h says, and for each step, before it begins.
  *
  * Owns: its numbers. Borrows: role and cluster. Threads: const once made, so any number.
  */
@@ -24,6 +24,7 @@ typedef struct {
     double launch_us, collective_us, list_us, list_kernel_us, dtensor_us;
     double moved_us;    /* of a DTensor that an operator wants laid out otherwise, beside the
                          * collective that does it */
+    SimTime loop_ns;    /* of a step, before its first instruction */
     double *unit_us;    /* by unit: what its gather or reduction costs on top */
     SimTime *python_ns; /* by op: what Python costs on top of its launch; NULL: nothing */
 } SimIssueCosts;

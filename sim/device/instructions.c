@@ -61,6 +61,9 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
         sim_account_zero(device->account, device->zero_ns);
     }
     device->host.book = &device->books[at->step + 1];
+    if (at->section != PLAN_SECTION_CONSTRUCT) {
+        sim_host_pay(&device->host, device->issue->loop_ns);
+    }
     return PLAN_DONE;
 }
 

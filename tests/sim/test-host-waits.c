@@ -51,6 +51,39 @@ static void test_host_waits_where_a_step_ends(void) {
     }
 }
 
+#define LOOP_US 3500
+
+static SimTime step_of(const Plan *plan, const ModelCluster *cluster) {
+    const SimOptions options = {.steps = 5, .no_sharing = true, .arena = true};
+    g_autoptr(SimPrediction) played = sim_predict(plan, cluster, &options, NULL, NULL);
+    return played->median_step_ns;
+}
+
+/* What a loop does between steps is paid once a step, in full where the host waits for the end of a
+ * step or is what takes long; a host that is further ahead than that has it for nothing. */
+static void test_loop_is_paid_once_a_step(void) {
+    static const char *const keys[] = {
+        "ranks=2 sharding=full",
+        "ranks=4 sharding=grad-op flavour=fsdp1 accumulate=3",
+        "ranks=1 sharding=none checkpointing=full",
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        for (unsigned waits = 0; waits < 2; waits++) {
+            g_autofree char *strategy =
+                g_strdup_printf("%s step_sync=%s", keys[i], waits ? "yes" : "no");
+            g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategy);
+            for (unsigned slow_device = 0; slow_device < 2; slow_device++) {
+                ModelCluster cluster = plays_busy_cluster();
+                cluster.device_memory_gb_per_s = slow_device ? 0.1 : 1000;
+                SimTime before = step_of(plan, &cluster);
+                cluster.host_loop_us = LOOP_US;
+                SimTime more = step_of(plan, &cluster) - before;
+                g_assert_cmpint(more, ==, waits || !slow_device ? LOOP_US * 1000 : 0);
+            }
+        }
+    }
+}
+
 static const char *const reading[] = {
     "ranks=2 sharding=full",
     "ranks=4 sharding=full accumulate=3 accumulate_sync=every",
@@ -165,6 +198,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/host-waits/host_waits_where_a_step_ends",
                     test_host_waits_where_a_step_ends);
+    g_test_add_func("/sim/host-waits/loop_is_paid_once_a_step", test_loop_is_paid_once_a_step);
     g_test_add_func("/sim/host-waits/reads_are_never_faster", test_reads_are_never_faster);
     g_test_add_func("/sim/host-waits/reads_of_a_free_host", test_reads_of_a_free_host);
     g_test_add_func("/sim/host-waits/counts_are_read", test_counts_are_read);
