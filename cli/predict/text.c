@@ -313,12 +313,29 @@ static void print_first_retries(const SimPrediction *prediction) {
     }
 }
 
+/* Times are of the rank that waits least; the one that waits most may do nothing else. */
+static void print_idlest(const SimPrediction *prediction) {
+    uint32_t idlest = 0;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        idlest =
+            prediction->ranks[rank].lost_ns > prediction->ranks[idlest].lost_ns ? rank : idlest;
+    }
+    double share = prediction->n_ranks ? (double)prediction->ranks[idlest].lost_ns /
+                                             (double)prediction->ranks[idlest].step_ns
+                                       : 0;
+    if (share > 1 - SIM_WORKS_WELL) {
+        cli_say("  but rank %u waits for others for %.1f %% of it: see who waits for whom\n",
+                idlest, 100 * share);
+    }
+}
+
 /* Why not: the share of the step that is lost most to one thing. */
 static void print_verdict(const SimPrediction *prediction) {
     double works = 100 * sim_working_share(prediction);
     if (sim_trains_well(prediction)) {
         cli_say("trains well: yes, the GPU works for %.1f %% of a step (MFU %.1f %%)\n", works,
                 100 * prediction->mfu);
+        print_idlest(prediction);
     } else if (prediction->fits && sim_keeps_retrying(prediction)) {
         print_retries(prediction);
     } else if (prediction->fits) {

@@ -198,6 +198,19 @@ static void kinds_of_node(void) {
     expect("predict gpt-toy -n 8 --cluster mixed.ini", 0, "fits: yes", "");
 }
 
+/* That the slowest rank trains well is not said without those that wait for it. */
+static void who_waits(void) {
+    const char *even = "predict llama3-8b -n 16 --cluster dgx-h100 --param-dtype bf16 --every-rank";
+    g_autofree char *slow = g_strconcat(even, " --slow node=1:2.5", NULL);
+    g_auto(Result) among_equals = run(even);
+    g_auto(Result) beside_slow = run(slow);
+    const char *told = strstr(beside_slow.out, "\n  but rank ");
+    g_assert_nonnull(strstr(beside_slow.out, "trains well: yes"));
+    g_assert_nonnull(told);
+    g_assert_nonnull(strstr(told, " waits for others for 5"));
+    g_assert_null(strstr(among_equals.out, " waits for others for "));
+}
+
 /* Nodes are like a cluster that comes along. */
 static void kinds_like_a_name(void) {
     const char *predict =
@@ -226,6 +239,7 @@ static void deterministic(void) {
 
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
+    g_test_add_func("/cli/verdicts/who waits", who_waits);
     g_test_add_func("/cli/verdicts/two verdicts", two_verdicts);
     g_test_add_func("/cli/verdicts/retries that end", retries_that_end);
     g_test_add_func("/cli/verdicts/near the edge", near_the_edge);
