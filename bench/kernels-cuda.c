@@ -4,7 +4,8 @@
  * and either GB/s (1e9 bytes; what the kernel must read and write at least once) beside the share
  * of a measured copy, or TFLOP/s (1e12 operations; a multiply-add is two) beside the share of a
  * measured product of 8192 cubed. Arrays are 256 MiB of bf16 (optimizer: fp32), past every cache.
- * With arguments, only kernels whose name contains one of them.
+ * With arguments, only kernels whose name contains one of them. On the emulated GPU all is smaller,
+ * and its times mean nothing: there it is gone through.
  */
 #include <glib.h>
 #include <math.h>
@@ -31,16 +32,24 @@
 #include "kernels/cuda/tensor.h"
 #include "kernels/cuda/turned.h"
 
+#ifdef KERNEL_EMULATED
+#include "tests/emulator/emulator.h"
+#define SIZE(real, small) (small)
+#else
+#define SIZE(real, small) (real)
+#endif
+
 enum {
-    WIDTH = 4096,
-    ROWS = 32768,
+    WIDTH = SIZE(4096, 256),
+    ROWS = SIZE(32768, 512),
     HEAD_DIM = 128,
-    VOCAB = 50257,
-    TOKENS = 2048, /* rows of logits */
-    RUNS = 11,
+    VOCAB = SIZE(50257, 501),
+    TOKENS = SIZE(2048, 128), /* rows of logits */
+    RUNS = SIZE(11, 2),
     CALLS = 4, /* between two events, of kernels that memory bounds: they take as long as events */
-    CUBE = 8192,
-    WARM_UP_US = 500000,
+    CUBE = SIZE(8192, 64),
+    WARM_UP_US = SIZE(500000, 1000),
+    MASKED = SIZE(1 << 20, 1 << 10), /* numbers of a mask */
     NO_DEVICE = 77,
 };
 #define N    ((size_t)ROWS * WIDTH)
@@ -254,7 +263,7 @@ static void measure_places(Bench *bench) {
     BYTES("heads_copy", 2 * HALF * n,
           kernel_cuda_heads_copy(lane, bench->c, bench->a, &heads, WIDTH, false));
     BYTES("masked_fill", 2 * HALF * n,
-          kernel_cuda_masked_fill(lane, bench->c, bench->a, bench->mask, N >> 20, 1 << 20, 1,
+          kernel_cuda_masked_fill(lane, bench->c, bench->a, bench->mask, N / MASKED, MASKED, 1,
                                   -INFINITY, TYPE));
     BYTES("bias_add", 2.25 * HALF * n,
           kernel_cuda_bias_add(lane, bench->c, bench->a, bench->b, 4, 32, N / 128, TYPE));
@@ -354,11 +363,11 @@ static void measure_odd_products(Bench *bench, size_t m, size_t n, size_t k) {
 }
 
 static void measure_products(Bench *bench) {
-    static const size_t shapes[][3] = {{8192, 12288, 4096},
-                                       {8192, 4096, 14336},
-                                       {4096, 6400, 1600},
-                                       {2048, 50257, 1600},
-                                       {512, 4096, 4096}};
+    static const size_t shapes[][3] = {{SIZE(8192, 64), SIZE(12288, 96), SIZE(4096, 32)},
+                                       {SIZE(8192, 64), SIZE(4096, 32), SIZE(14336, 112)},
+                                       {SIZE(4096, 32), SIZE(6400, 56), SIZE(1600, 16)},
+                                       {SIZE(2048, 16), SIZE(50257, 397), SIZE(1600, 16)},
+                                       {SIZE(512, 4), SIZE(4096, 32), SIZE(4096, 32)}};
     KernelCuda *lane = bench->lane;
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
@@ -402,9 +411,9 @@ static void measure_four_bits(Bench *bench) {
 /* Where the GPU multiplies them; against the same product in bf16 above. */
 static void measure_float8(Bench *bench) {
     enum {
-        M = 8192,
-        OUT = 14336,
-        IN = 4096
+        M = SIZE(8192, 64),
+        OUT = SIZE(14336, 112),
+        IN = SIZE(4096, 32)
     };
     KernelCuda *lane = bench->lane;
     KernelCudaFloat8Source x = {.x = bench->a, .rows = M, .cols = IN, .type = TYPE};
@@ -446,12 +455,13 @@ static void measure_float8(Bench *bench) {
 
 /* Eight of 64 experts for each of 8192 tokens, chosen by numbers that are all alike. */
 enum {
-    EXPERTS = 64,
-    CHOSEN = 8,
-    ROUTED = 8192,
+    EXPERTS = SIZE(64, 8),
+    CHOSEN = SIZE(8, 2),
+    ROUTED = SIZE(8192, 256),
     PAIRS = ROUTED * CHOSEN,
-    EXPERT_WIDTH = 2048, /* PAIRS rows of it are N */
-    EXPERT_FFN = 768,
+    EXPERT_WIDTH = SIZE(2048, 256), /* PAIRS rows of it are N */
+    EXPERT_FFN = SIZE(768, 48),
+    FEW = SIZE(8, 2), /* experts whose matrices, of WIDTH squared, are N together */
 };
 
 typedef struct {
@@ -509,20 +519,21 @@ static void measure_experts(Bench *bench) {
           kernel_cuda_add_to_rows(lane, bench->c, bench->b, bench->a, r.tokens, PAIRS, ROUTED,
                                   EXPERT_WIDTH, TYPE));
     measure_grouped(bench, r.ends, PAIRS, EXPERT_FFN, EXPERT_WIDTH, EXPERTS);
-    gint32 few[8];
-    for (gint32 g = 0; g < 8; g++) {
-        few[g] = (g + 1) * (ROWS / 8);
+    gint32 few[FEW];
+    for (gint32 g = 0; g < FEW; g++) {
+        few[g] = (g + 1) * (ROWS / FEW);
     }
     CUDA_OK(cudaMemcpy(r.ends, few, sizeof few, cudaMemcpyHostToDevice));
     CUDA_OK(cudaDeviceSynchronize()); /* the copy alone does not promise that the stream finds it */
-    measure_grouped(bench, r.ends, ROWS, WIDTH, WIDTH, 8); /* all of a, b and c */
+    measure_grouped(bench, r.ends, ROWS, WIDTH, WIDTH, FEW); /* all of a, b and c */
 }
 
 static void measure_attention(Bench *bench) {
     KernelCuda *lane = bench->lane;
     for (int own = 0; own < 2; own++) {
         for (int causal = 0; causal < 2; causal++) {
-            size_t seq = 2048, heads = 32, dim = 128, row = heads * dim, part = 4 * seq * row;
+            size_t seq = SIZE(2048, 16), heads = SIZE(32, 4), dim = SIZE(128, 32);
+            size_t row = heads * dim, part = 4 * seq * row;
             KernelCudaAttention shape = {4,   heads, heads, seq,   dim,    row,
                                          row, row,   seq,   0.09f, causal, TYPE};
             char *q = bench->a, *k = q + 2 * part, *v = bench->b, *o = v + 2 * part;
@@ -608,5 +619,8 @@ int main(int argc, char **argv) {
     if (10 * device.major + device.minor >= 89) {
         measure_float8(&bench);
     }
+#ifdef KERNEL_EMULATED
+    emulator_check();
+#endif
     return 0; /* the process's end frees the rest */
 }

@@ -385,11 +385,14 @@ def model_flops(session, plan):
     return answer.get('tflops_per_gpu', 0) * 1e12 * answer.get('step_ms', 0) / 1e3
 
 
+ROOFS = r'(?m)^copy of 256 MiB: (\S+) GB/s; product of 8192 cubed, bf16: (\S+) TFLOP/s'
+
+
 def roofs(session):
     """(FLOP/s of a bf16 product of 8192 cubed, bytes/s of a copy), as the benchmark measures them; once a session."""
     if 'roofs' not in session.figures and not session.dry and session.machine.benches:
         done = session.call(session.machine.benches[0], 'the roofs alone', limit=60)
-        found = re.search(r'(?m)^copy of 256 MiB: (\S+) GB/s; product of 8192 cubed, bf16: (\S+) TFLOP/s', done.output)
+        found = re.search(ROOFS, done.output)
         if found:
             session.figures['roofs'] = (float(found.group(2)) * 1e12, float(found.group(1)) * 1e9)
             session.row('roofs', '', found.group(0))

@@ -1,4 +1,4 @@
-"""tests/gpu/trying.py - for test-run.py and test-bundle.py: what they try, and how.
+"""tests/gpu/trying.py - for the tests of this folder: what they try, and how.
 
 Their arguments: SOURCE-ROOT BUILD-FOLDER.
 """

@@ -1,0 +1,36 @@
+"""The benchmark of the CUDA kernels on the emulated GPU, in small: it goes through to its end, and says what goals.py judges.
+
+    test-benches.py SOURCE-ROOT BUILD-FOLDER BENCHMARK
+"""
+import os
+import re
+import sys
+
+sys.path[:0] = [os.path.join(sys.argv[1], 'tests', folder) for folder in ('style', 'gpu')]
+
+import matrix  # noqa: E402
+import parts  # noqa: E402
+from tap import Tap  # noqa: E402
+from trying import run, unlike  # noqa: E402
+
+BENCHMARK = sys.argv[3]
+
+
+def all_case(tap):
+    done = run(BENCHMARK)
+    shares = parts.shares_of_copy(done.stdout)
+    complaints = unlike(done, 0) + ['no share of a copy: ' + kernel for kernel in parts.AT_COPY_SPEED if kernel not in shares]
+    tap.case('/gpu/benches/all is gone through, and what is wanted of a copy told', complaints)
+
+
+def roofs_case(tap):
+    done = run(BENCHMARK, 'the roofs alone')
+    complaints = unlike(done, 0) + ([] if re.search(matrix.ROOFS, done.stdout) else ['no roofs'])
+    tap.case('/gpu/benches/roofs come alone', complaints + ['more is told'] * ('% of' in done.stdout))
+
+
+if __name__ == '__main__':
+    cases = Tap()
+    roofs_case(cases)
+    all_case(cases)
+    sys.exit(cases.finish())
