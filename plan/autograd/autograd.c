@@ -195,8 +195,7 @@ static void pass_to_nodes(PlanRun *run, const PlanNode *node, PlanTensor *gradie
             add_into(run, target_of(run, edge), slot, gradients[i]);
         }
         if (is_moved) {
-            plan_run_unref(run, gradients[i]);
-            gradients[i] = PLAN_NO_TENSOR;
+            plan_run_drop(run, &gradients[i]);
         }
         if (--next->n_dependencies == 0) {
             plan_heap_push(heap, edge.node);
@@ -294,8 +293,7 @@ static void let_go_of_arguments(PlanRun *run, uint32_t unit) {
     for (uint32_t i = run->tape.hooks.len; i-- > 0;) {
         PlanHook *hook = &run->tape.hooks.items[i];
         if (hook->of_argument && hook->unit == unit) {
-            plan_run_unref(run, hook->held);
-            hook->held = PLAN_NO_TENSOR;
+            plan_run_drop(run, &hook->held);
         }
     }
 }

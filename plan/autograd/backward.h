@@ -74,17 +74,15 @@ static inline PlanTensor in_dtype_of_result(const PlanBackward *b, unsigned i, c
 /* Frees the gradient of input i, which the kernel makes in any case, if nobody wants it. */
 static inline void drop_unwanted(const PlanBackward *b, unsigned i) {
     if (!wanted(b, i)) {
-        plan_run_unref(b->run, b->dx[i]);
-        b->dx[i] = PLAN_NO_TENSOR;
+        plan_run_drop(b->run, &b->dx[i]);
     }
 }
 
 /* Frees the gradient of result i now, while the node still runs: in PyTorch this node is several,
  * and the one that read it is through. */
 static inline void let_go_of_gradient(const PlanBackward *b, unsigned i) {
-    PlanTensor *slot = &b->run->tape.slots.items[b->run->tape.nodes.items[b->node].slots + i];
-    plan_run_unref(b->run, *slot);
-    *slot = PLAN_NO_TENSOR;
+    uint32_t slots = b->run->tape.nodes.items[b->node].slots;
+    plan_run_drop(b->run, &b->run->tape.slots.items[slots + i]);
 }
 
 /* ---- launching ------------------------------------------------------------------------------- */

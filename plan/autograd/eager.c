@@ -64,6 +64,11 @@ void plan_run_unref(PlanRun *run, PlanTensor tensor) {
     }
 }
 
+void plan_run_drop(PlanRun *run, PlanTensor *tensor) {
+    plan_run_unref(run, *tensor);
+    *tensor = PLAN_NO_TENSOR;
+}
+
 void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
                    uint64_t elements) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},

@@ -239,6 +239,8 @@ PlanTensor plan_run_new_in(PlanRun *run, uint32_t buffer); /* in a buffer that i
 PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor);
 void plan_run_unref(PlanRun *run,
                     PlanTensor tensor); /* frees the buffer with the last; no tensor is fine */
+/* The same of a variable's, which then has none. */
+void plan_run_drop(PlanRun *run, PlanTensor *tensor);
 /* Launches the op begun last on the compute lane. With deterministic algorithms PyTorch fills its
  * new outputs first (fills.c). */
 void plan_run_launch(PlanRun *run);

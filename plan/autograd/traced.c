@@ -305,15 +305,10 @@ bool plan_traced_keeps_an_output(const PlanGraph *graph, const PlanGraphOp *op) 
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-static void unref_made(PlanRun *run, PlanTensor *tensor) {
-    plan_run_unref(run, *tensor);
-    *tensor = PLAN_NO_TENSOR;
-}
-
 /* A checkpoint's tensors go where the function has done with them; a node's own when it has run. */
 static void drop(const Play *p, uint32_t node, uint32_t saved) {
     if (p->run->tape.nodes.items[node].checkpoint != PLAN_NONE) {
-        unref_made(p->run, &p->run->tape.saved.items[p->saved + saved]);
+        plan_run_drop(p->run, &p->run->tape.saved.items[p->saved + saved]);
     }
 }
 
@@ -329,7 +324,7 @@ static void play_event(const Play *p, const PlanBackward *b, const PlanTracedEve
         return;
     }
     case PLAN_TRACED_FREE:
-        unref_made(run, &p->made[event->index]);
+        plan_run_drop(run, &p->made[event->index]);
         return;
     case PLAN_TRACED_RUN:
         launch_kernel(p,
@@ -375,6 +370,6 @@ void plan_traced_backward(const PlanBackward *b) {
         b->dx[i] = gradient_of(&play, b, i);
     }
     for (uint32_t i = 0; i < kind->n_made; i++) { /* what flows on is held by that */
-        unref_made(run, &made[i]);
+        plan_run_drop(run, &made[i]);
     }
 }

@@ -11,11 +11,6 @@ static uint32_t buffer_of(PlanRun *run, PlanTensor tensor) {
     return plan_run_buffer_of(run, tensor);
 }
 
-static void let_go(PlanRun *run, PlanTensor *tensor) {
-    plan_run_unref(run, *tensor);
-    *tensor = PLAN_NO_TENSOR;
-}
-
 static void add(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t elements) {
     plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)elements}, NULL);
@@ -111,7 +106,7 @@ void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
 }
 
 void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t u) {
-    let_go(run, &((PlanFsdp1 *)run->state)->units[u].new_flat_grad);
+    plan_run_drop(run, &((PlanFsdp1 *)run->state)->units[u].new_flat_grad);
 }
 
 /* ---- reducing it ---------------------------------------------------------------------------- */
@@ -317,7 +312,7 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     show_low(run, f, u, lane);
     if (f->is_of_2_0) {
         plan_builder_mark(&run->builder, flat_grad, PLAN_FSDP1_REDUCE);
-        let_go(run, &unit->flat_grad);
+        plan_run_drop(run, &unit->flat_grad);
     }
     free_if(run, b->cast_grad);
     if (ready != flat_grad) {
@@ -328,7 +323,7 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     }
     if (!f->is_of_2_0) {
         plan_builder_mark(&run->builder, flat_grad, PLAN_FSDP1_REDUCE);
-        let_go(run, &unit->flat_grad);
+        plan_run_drop(run, &unit->flat_grad);
     }
 }
 
@@ -362,7 +357,7 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     show_low(run, f, u, PLAN_FSDP1_REDUCE);
     plan_builder_mark(&run->builder, sum, PLAN_FSDP1_REDUCE);
     if (gradient != sum && unit->flat_grad.storage != PLAN_NONE) {
-        let_go(run, &unit->flat_grad);
+        plan_run_drop(run, &unit->flat_grad);
     } else if (gradient != sum) {
         plan_builder_free(&run->builder, sum);
     }
@@ -386,7 +381,7 @@ void plan_fsdp1_drop_gradient(PlanRun *run, uint32_t u) {
     }
     plan_run_at_unit(run, u);
     if (unit->flat_grad.storage != PLAN_NONE) {
-        let_go(run, &unit->flat_grad);
+        plan_run_drop(run, &unit->flat_grad);
     } else {
         plan_builder_free(&run->builder, unit->grad);
     }

@@ -25,11 +25,6 @@
 
 /* ---- whole gradients ------------------------------------------------------------------------ */
 
-static void drop(PlanRun *run, PlanTensor *tensor) {
-    plan_run_unref(run, *tensor);
-    *tensor = PLAN_NO_TENSOR;
-}
-
 /* What earlier passes left takes in this pass's gradient. */
 static void take_in(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
@@ -42,7 +37,7 @@ static void take_in(PlanRun *run, uint32_t p) {
     plan_run_operand(run, *gradient);
     plan_run_operand(run, f->parameters[p].accumulated);
     plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
-    drop(run, gradient);
+    plan_run_drop(run, gradient);
 }
 
 /* 2.15's parameters want gradients of the dtype that is reduced in. Where that is wider they leave
@@ -71,7 +66,7 @@ static void keep_in_reduce_dtype(PlanRun *run, uint32_t p) {
     plan_run_operand(run, sum);
     plan_run_launch(run);
     f->parameters[p].accumulated = sum;
-    drop(run, gradient);
+    plan_run_drop(run, gradient);
 }
 
 static PlanTensor *whole_gradient(PlanRun *run, uint32_t p) {
@@ -89,7 +84,7 @@ static void settle_shared(PlanRun *run, uint32_t p) {
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, mine));
     buffer->unit = plan_builder_unit(&run->builder, run->unit_of_parameter[p]);
-    drop(run, gradient);
+    plan_run_drop(run, gradient);
     *gradient = mine;
 }
 
@@ -123,7 +118,7 @@ static void turn_gradients(PlanRun *run, const uint32_t *trained, uint32_t n,
                            PlanTensor *ret_turned) {
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < i && i >= 2; j++) {
-            drop(run, whole_gradient(run, trained[j]));
+            plan_run_drop(run, whole_gradient(run, trained[j]));
         }
         PlanTensor gradient = *whole_gradient(run, trained[i]);
         ret_turned[i] = plan_run_new_tensor(run, gradient.elements,
@@ -132,7 +127,7 @@ static void turn_gradients(PlanRun *run, const uint32_t *trained, uint32_t n,
                              plan_run_operand_of(run, ret_turned[i]), false);
     }
     for (uint32_t i = 0; i < n && ((PlanFsdp2 *)run->state)->is_of_2_15; i++) {
-        drop(run, whole_gradient(run, trained[i]));
+        plan_run_drop(run, whole_gradient(run, trained[i]));
     }
 }
 
@@ -418,12 +413,12 @@ static void reduce_unit(PlanRun *run, uint32_t u) {
      * run, 2.4 had none, and that of 2.15 has returned by then. */
     uint32_t held = unit->ranks > 1 && !f->is_of_2_4 && !f->is_of_2_15;
     for (uint32_t i = n - held; i-- > 0;) {
-        drop(run, whole_gradient(run, trained[i]));
+        plan_run_drop(run, whole_gradient(run, trained[i]));
     }
     bool in_group = stays_in_group(run);
     uint32_t gradients = in_group ? reduce_in_group(run, u) : reduce(run, u);
     if (held) {
-        drop(run, whole_gradient(run, trained[n - 1]));
+        plan_run_drop(run, whole_gradient(run, trained[n - 1]));
     }
     if (f->is_of_2_4) {
         drop_packed(run);

@@ -78,8 +78,7 @@ PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {
 }
 
 void plan_whole_drop_gradient(PlanRun *run, uint32_t parameter) {
-    plan_run_unref(run, run->gradients[parameter]);
-    run->gradients[parameter] = PLAN_NO_TENSOR;
+    plan_run_drop(run, &run->gradients[parameter]);
 }
 
 void plan_whole_drop_gradients(PlanRun *run) {

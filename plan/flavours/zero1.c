@@ -176,8 +176,7 @@ static void gradient_ready(PlanRun *run, uint32_t p) {
         make_bucket(run, z, unit);
     }
     copy_in(run, z, unit, p);
-    plan_run_unref(run, run->gradients[p]);
-    run->gradients[p] = PLAN_NO_TENSOR;
+    plan_run_drop(run, &run->gradients[p]);
     if (++unit->n_ready == run->units[u].parameters->len) {
         reduce(run, z, unit);
     }

@@ -271,6 +271,5 @@ void plan_scaler_end_step(PlanOver *all) {
     plan_run_operand(run, run->scaler.loss_scale);
     plan_run_operand(run, run->scaler.growth);
     plan_run_launch(run);
-    plan_run_unref(run, run->scaler.found_inf);
-    run->scaler.found_inf = PLAN_NO_TENSOR;
+    plan_run_drop(run, &run->scaler.found_inf);
 }

@@ -277,8 +277,7 @@ static void forward_of_rows(PlanRun *run, const PlanGraphOp *op) {
         scale = plan_float8_scale_as(run, &weight, columns, run->graph->dtype, false);
         turned = plan_float8_cast(run, &weight, scale, columns, false, true).turned;
         if (!plan_float8_keeps_copy(run, op)) { /* of the weight itself it is found again */
-            plan_run_unref(run, scale);
-            scale = PLAN_NO_TENSOR;
+            plan_run_drop(run, &scale);
         }
     }
     give(run, op, LAYER_WEIGHT_SCALE, scale);

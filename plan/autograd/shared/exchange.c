@@ -42,8 +42,7 @@ static void await(PlanRun *run) {
         return;
     }
     plan_builder_wait(&run->builder, LANE_COMPUTE, run->sent.event);
-    plan_run_unref(run, run->sent.tensor);
-    run->sent.tensor = PLAN_NO_TENSOR;
+    plan_run_drop(run, &run->sent.tensor);
 }
 
 /* ---- rows by expert ------------------------------------------------------------------------- */
