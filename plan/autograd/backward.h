@@ -1,8 +1,8 @@
 /* plan/autograd/backward.h - the words in which backward functions are written.
  *
  * Inside autograd/ only. A backward function is given the gradients of its op's results (dy) and
- * makes those of its inputs (dx): it allocates them, and begins an op, names the op's operands in
- * order and launches it, once for each kernel. PLAN_NO_TENSOR in dx: that input has no gradient.
+ * makes those of its inputs (dx): it allocates them, and launches a KERNEL or several.
+ * PLAN_NO_TENSOR in dx: that input has no gradient.
  *
  * differentiate.c has the table of which function belongs to which op kind, and the functions of
  * PyTorch's own ops; the files beside it have the others, by theme. Ops of shared layers, float8
@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/launch.h"
 #include "plan/op/names.h"
 
 typedef struct {
@@ -87,29 +87,54 @@ static inline void let_go_of_gradient(const PlanBackward *b, unsigned i) {
 
 /* ---- launching ------------------------------------------------------------------------------- */
 
+/* Operands: a tensor of the function's own, the gradient of result i, that of input i, and value i
+ * of the op of forward, be it a parameter, an input or a result. No tensor is a missing operand. */
+static inline PlanOperand tensor(const PlanBackward *b, PlanTensor made) {
+    return plan_run_operand_of(b->run, made);
+}
+
+static inline PlanOperand dy(const PlanBackward *b, unsigned i) {
+    return tensor(b, b->dy[i]);
+}
+
+static inline PlanOperand dx(const PlanBackward *b, unsigned i) {
+    return tensor(b, b->dx[i]);
+}
+
+static inline PlanOperand value(const PlanBackward *b, unsigned i) {
+    const PlanGraphValue *v = input(b, i);
+    return v && v->parameter != PLAN_NONE
+               ? b->run->flavour->parameter(b->run, v->parameter)
+               : tensor(b, v ? plan_run_value(b->run, value_at(b, i)) : PLAN_NO_TENSOR);
+}
+
 static inline void begin(const PlanBackward *b, PlanOpKind kind, const int64_t *op_dims,
                          const double *op_attrs) {
     plan_builder_begin_op(&b->run->builder, kind, PLAN_AXIS_NONE, op_dims, op_attrs);
 }
 
-static inline void operand(const PlanBackward *b, PlanTensor tensor) {
-    plan_run_operand(b->run, tensor);
-}
-
-/* Value i of the op of forward, be it a parameter, an input or a result. */
-static inline void value_operand(const PlanBackward *b, unsigned i) {
-    const PlanGraphValue *v = input(b, i);
-    if (v && v->parameter != PLAN_NONE) {
-        PlanOperand p = b->run->flavour->parameter(b->run, v->parameter);
-        plan_builder_operand(&b->run->builder, p);
-    } else {
-        operand(b, v ? plan_run_value(b->run, value_at(b, i)) : PLAN_NO_TENSOR);
-    }
+static inline void operand(const PlanBackward *b, PlanOperand at) {
+    plan_builder_operand(&b->run->builder, at);
 }
 
 static inline void launch(const PlanBackward *b) {
     plan_run_launch(b->run);
 }
+
+static inline void kernel_of(const PlanBackward *b, PlanOpKind kind, const int64_t *op_dims,
+                             const double *op_attrs, const PlanOperand *operands, unsigned n) {
+    begin(b, kind, op_dims, op_attrs);
+    for (unsigned i = 0; i < n; i++) {
+        operand(b, operands[i]);
+    }
+    launch(b);
+}
+
+/* One kernel, of operands in the order of its row. Where they depend on something it is begun,
+ * given each operand, and launched. */
+#define KERNEL(b, kind, op_dims, op_attrs, ...)                                                    \
+    kernel_of(b, kind, op_dims, op_attrs, (const PlanOperand[]){__VA_ARGS__},                      \
+              G_N_ELEMENTS(((const PlanOperand[]){__VA_ARGS__})))
 
 /* Casts what was made for input i to that input's own dtype, in which the engine hands it on. */
 void plan_give_own_dtype(const PlanBackward *b, unsigned i);

@@ -268,20 +268,20 @@ void plan_run_give(PlanRun *run, const PlanGraphOp *op, unsigned i, PlanTensor m
 static inline PlanDtype plan_run_dtype_of(PlanRun *run, PlanTensor tensor) {
     return (PlanDtype)plan_builder_at(&run->builder, plan_run_buffer_of(run, tensor))->dtype;
 }
+/* A tensor as an operand; no tensor is a missing one. */
 static inline PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) {
+    if (tensor.storage == PLAN_NONE) {
+        return (PlanOperand){.buffer = PLAN_NONE};
+    }
     uint32_t buffer = plan_run_buffer_of(run, tensor);
     uint64_t size = plan_dtype_bytes((PlanDtype)plan_builder_at(&run->builder, buffer)->dtype);
     uint64_t first = run->storages.items[tensor.storage].first + tensor.offset;
     return (PlanOperand){
         .buffer = buffer, .offset_bytes = first * size, .elements = tensor.elements};
 }
-/* Adds a tensor, or none, to the op being built. */
+/* Adds it to the op being built. */
 static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
-    PlanOperand at = {.buffer = PLAN_NONE};
-    if (tensor.storage != PLAN_NONE) {
-        at = plan_run_operand_of(run, tensor);
-    }
-    plan_builder_operand(&run->builder, at);
+    plan_builder_operand(&run->builder, plan_run_operand_of(run, tensor));
 }
 
 /* What a functional all-reduce over the tensor axis makes of x, in a new tensor

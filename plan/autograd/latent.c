@@ -126,14 +126,9 @@ static void norm_backward(const PlanBackward *b) {
     b->dx[NORM_COLUMNS_X] = plan_run_new_tensor(b->run, (uint64_t)(rows * width),
                                                 (PlanDtype)input(b, NORM_COLUMNS_X)->dtype, "dx");
     b->dx[NORM_COLUMNS_W] = like_input(b, NORM_COLUMNS_W, "dw");
-    begin(b, PLAN_OP_NORM_COLUMNS_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, NORM_COLUMNS_X);
-    value_operand(b, NORM_COLUMNS_RSTD);
-    value_operand(b, NORM_COLUMNS_W);
-    operand(b, b->dx[NORM_COLUMNS_X]);
-    operand(b, b->dx[NORM_COLUMNS_W]);
-    launch(b);
+    KERNEL(b, PLAN_OP_NORM_COLUMNS_BACKWARD, dims(b), NULL, dy(b, 0), value(b, NORM_COLUMNS_X),
+           value(b, NORM_COLUMNS_RSTD), value(b, NORM_COLUMNS_W), dx(b, NORM_COLUMNS_X),
+           dx(b, NORM_COLUMNS_W));
 }
 
 static void attention_backward(const PlanBackward *b) {
@@ -148,23 +143,20 @@ static void attention_backward(const PlanBackward *b) {
                                        (PlanDtype)input(b, i)->dtype, names[i]);
     }
     begin(b, PLAN_OP_LATENT_ATTENTION_BACKWARD, dims(b), attrs(b));
-    operand(b, b->dy[0]);
+    operand(b, dy(b, 0));
     for (unsigned i = 0; i < 5; i++) {
-        value_operand(b, i);
+        operand(b, value(b, i));
     }
     for (unsigned i = 0; i < 3; i++) {
-        operand(b, b->dx[i]);
+        operand(b, dx(b, i));
     }
     launch(b);
 }
 
 static void sigmoid_backward(const PlanBackward *b) {
     b->dx[SIGMOID_X] = like_input(b, SIGMOID_X, "dx");
-    begin(b, PLAN_OP_SIGMOID_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, SIGMOID_Y);
-    operand(b, b->dx[SIGMOID_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_SIGMOID_BACKWARD, dims(b), NULL, dy(b, 0), value(b, SIGMOID_Y),
+           dx(b, SIGMOID_X));
 }
 
 /* ---- both ways ------------------------------------------------------------------------------ */

@@ -39,12 +39,12 @@ void plan_attention_backward(const PlanBackward *b) {
                         attrs(b)[ATTENTION_ALIBI], s->deterministic == PLAN_DETERMINISTIC_YES};
     begin(b, is_ordered ? PLAN_OP_ATTENTION_BACKWARD_ORDERED : PLAN_OP_ATTENTION_BACKWARD, dims(b),
           is_ordered ? ordered : attrs(b));
-    operand(b, b->dy[0]);
+    operand(b, dy(b, 0));
     for (unsigned i = 0; i < 6; i++) {
-        value_operand(b, i);
+        operand(b, value(b, i));
     }
     for (unsigned i = 0; i < 4; i++) {
-        operand(b, b->dx[i]);
+        operand(b, dx(b, i));
     }
     launch(b);
     for (unsigned i = 3; i-- > 0;) {

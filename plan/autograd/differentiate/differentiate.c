@@ -22,11 +22,7 @@ static void pass_on(const PlanBackward *b) {
 /* dx of the first input from dy and one value the op kept, its input or its result. */
 static void elementwise(const PlanBackward *b, PlanOpKind kind, unsigned kept) {
     b->dx[GELU_TANH_X] = in_dtype_of_result(b, GELU_TANH_X, "dx");
-    begin(b, kind, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, kept);
-    operand(b, b->dx[GELU_TANH_X]);
-    launch(b);
+    KERNEL(b, kind, dims(b), NULL, dy(b, 0), value(b, kept), dx(b, GELU_TANH_X));
 }
 
 static void softmax(const PlanBackward *b) {
@@ -55,10 +51,7 @@ static void relu(const PlanBackward *b) {
 
 static PlanTensor cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, const char *name) {
     PlanTensor y = plan_run_new_tensor(b->run, x.elements, dtype, name);
-    begin(b, PLAN_OP_CAST, (int64_t[]){(int64_t)x.elements}, NULL);
-    operand(b, x);
-    operand(b, y);
-    launch(b);
+    KERNEL(b, PLAN_OP_CAST, DIMS((int64_t)x.elements), NULL, tensor(b, x), tensor(b, y));
     return y;
 }
 
@@ -69,20 +62,13 @@ static void cast(const PlanBackward *b) {
 
 static void dropout(const PlanBackward *b) {
     b->dx[DROPOUT_X] = like_input(b, DROPOUT_X, "dx");
-    begin(b, PLAN_OP_DROPOUT_BACKWARD, dims(b), attrs(b));
-    operand(b, b->dy[0]);
-    value_operand(b, DROPOUT_MASK);
-    operand(b, b->dx[DROPOUT_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_DROPOUT_BACKWARD, dims(b), attrs(b), dy(b, 0), value(b, DROPOUT_MASK),
+           dx(b, DROPOUT_X));
 }
 
 /* dy's rows, added to those of dw that were looked up. */
 static void add_up_rows(const PlanBackward *b, PlanOpKind kind, PlanTensor dy, PlanTensor dw) {
-    begin(b, kind, dims(b), NULL);
-    operand(b, dy);
-    value_operand(b, EMBEDDING_INDEX);
-    operand(b, dw);
-    launch(b);
+    KERNEL(b, kind, dims(b), NULL, tensor(b, dy), value(b, EMBEDDING_INDEX), tensor(b, dw));
 }
 
 static void bias(const PlanBackward *b) {
@@ -126,26 +112,17 @@ static void add(const PlanBackward *b) {
         return;
     }
     b->dx[ADD_B] = like_input(b, ADD_B, "dx_sum");
-    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){[SUM_ROWS_ROWS] = n / nb, [SUM_ROWS_COLS] = nb}, NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[ADD_B]);
-    launch(b);
+    KERNEL(b, PLAN_OP_SUM_ROWS, DIMS([SUM_ROWS_ROWS] = n / nb, [SUM_ROWS_COLS] = nb), NULL,
+           dy(b, 0), dx(b, ADD_B));
 }
 
 static void layernorm(const PlanBackward *b) {
     b->dx[LAYERNORM_X] = like_wanted(b, LAYERNORM_X, "dx");
     b->dx[LAYERNORM_W] = like_wanted(b, LAYERNORM_W, "dw");
     b->dx[LAYERNORM_B] = like_wanted(b, LAYERNORM_B, "db");
-    begin(b, PLAN_OP_LAYERNORM_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, LAYERNORM_X);
-    value_operand(b, LAYERNORM_MEAN);
-    value_operand(b, LAYERNORM_RSTD);
-    value_operand(b, LAYERNORM_W);
-    for (unsigned i = 0; i < 3; i++) {
-        operand(b, b->dx[i]);
-    }
-    launch(b);
+    KERNEL(b, PLAN_OP_LAYERNORM_BACKWARD, dims(b), NULL, dy(b, 0), value(b, LAYERNORM_X),
+           value(b, LAYERNORM_MEAN), value(b, LAYERNORM_RSTD), value(b, LAYERNORM_W),
+           dx(b, LAYERNORM_X), dx(b, LAYERNORM_W), dx(b, LAYERNORM_B));
 }
 
 /* The gradients of a row's parts lie in one array already, side by side. */
@@ -168,9 +145,9 @@ static void split(const PlanBackward *b) {
     b->dx[0] = like_input(b, 0, "dx");
     begin(b, PLAN_OP_CONCAT_COLUMNS, dims(b), NULL);
     for (unsigned i = 0; i < b->op->n_outputs; i++) {
-        operand(b, b->dy[i]);
+        operand(b, dy(b, i));
     }
-    operand(b, b->dx[0]);
+    operand(b, dx(b, 0));
     launch(b);
 }
 
@@ -188,25 +165,17 @@ static void join_rest(const PlanBackward *b) {
 static void rest(const PlanBackward *b) {
     int64_t n = (int64_t)input(b, 0)->elements;
     b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_FILL, &n, (double[]){0});
-    operand(b, b->dx[0]);
-    launch(b);
+    KERNEL(b, PLAN_OP_FILL, &n, (double[]){0}, dx(b, 0));
 }
 
 /* dy, so many columns, as those of rows that are zero elsewhere. */
 static void put_columns(const PlanBackward *b, int64_t cols, int64_t to, int64_t width) {
     b->dx[COPY_COLUMNS_X] = like_input(b, COPY_COLUMNS_X, "dx");
-    begin(b, PLAN_OP_PUT_COLUMNS,
-          (int64_t[]){[PUT_COLUMNS_ROWS] = dim(b, COPY_COLUMNS_ROWS),
-                      [PUT_COLUMNS_COLS] = cols,
-                      [PUT_COLUMNS_WIDTH] = cols,
-                      [PUT_COLUMNS_FROM] = 0,
-                      [PUT_COLUMNS_TO] = to,
-                      [PUT_COLUMNS_TOTAL] = width},
-          NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[COPY_COLUMNS_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_PUT_COLUMNS,
+           DIMS([PUT_COLUMNS_ROWS] = dim(b, COPY_COLUMNS_ROWS), [PUT_COLUMNS_COLS] = cols,
+                [PUT_COLUMNS_WIDTH] = cols, [PUT_COLUMNS_FROM] = 0, [PUT_COLUMNS_TO] = to,
+                [PUT_COLUMNS_TOTAL] = width),
+           NULL, dy(b, 0), dx(b, COPY_COLUMNS_X));
 }
 
 static void slice(const PlanBackward *b) {
@@ -221,33 +190,20 @@ static void copy_columns(const PlanBackward *b) {
 
 static void mean(const PlanBackward *b) {
     b->dx[MEAN_X] = like_input(b, MEAN_X, "dx");
-    begin(b, PLAN_OP_MEAN_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[MEAN_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_MEAN_BACKWARD, dims(b), NULL, dy(b, 0), dx(b, MEAN_X));
 }
 
 static void nll_loss(const PlanBackward *b) {
     b->dx[NLL_LOSS_X] = like_input(b, NLL_LOSS_X, "dx");
-    begin(b, PLAN_OP_NLL_LOSS_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, NLL_LOSS_TARGET);
-    value_operand(b, NLL_LOSS_TOTAL);
-    operand(b, b->dx[NLL_LOSS_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_NLL_LOSS_BACKWARD, dims(b), NULL, dy(b, 0), value(b, NLL_LOSS_TARGET),
+           value(b, NLL_LOSS_TOTAL), dx(b, NLL_LOSS_X));
 }
 
 static void rmsnorm(const PlanBackward *b) {
     b->dx[RMSNORM_X] = like_wanted(b, RMSNORM_X, "dx");
     b->dx[RMSNORM_W] = like_wanted(b, RMSNORM_W, "dw");
-    begin(b, PLAN_OP_RMSNORM_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, RMSNORM_X);
-    value_operand(b, RMSNORM_RSTD);
-    value_operand(b, RMSNORM_W);
-    operand(b, b->dx[RMSNORM_X]);
-    operand(b, b->dx[RMSNORM_W]);
-    launch(b);
+    KERNEL(b, PLAN_OP_RMSNORM_BACKWARD, dims(b), NULL, dy(b, 0), value(b, RMSNORM_X),
+           value(b, RMSNORM_RSTD), value(b, RMSNORM_W), dx(b, RMSNORM_X), dx(b, RMSNORM_W));
 }
 
 /* PyTorch has a kernel for it; a device that has none makes it of five tensors. */
@@ -268,21 +224,14 @@ static void mul(const PlanBackward *b) {
     for (unsigned i = 2; i-- > 0;) {
         if (wanted(b, i)) {
             b->dx[i] = in_dtype_of_result(b, i, i ? "db" : "da");
-            begin(b, PLAN_OP_MUL, dims(b), NULL);
-            operand(b, b->dy[0]);
-            value_operand(b, MUL_B - i);
-            operand(b, b->dx[i]);
-            launch(b);
+            KERNEL(b, PLAN_OP_MUL, dims(b), NULL, dy(b, 0), value(b, MUL_B - i), dx(b, i));
         }
     }
 }
 
 static void times_number(const PlanBackward *b) {
     b->dx[TIMES_NUMBER_X] = like_input(b, TIMES_NUMBER_X, "dx");
-    begin(b, PLAN_OP_TIMES_NUMBER, dims(b), attrs(b));
-    operand(b, b->dy[0]);
-    operand(b, b->dx[TIMES_NUMBER_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_TIMES_NUMBER, dims(b), attrs(b), dy(b, 0), dx(b, TIMES_NUMBER_X));
 }
 
 static void linear(const PlanBackward *b) {

@@ -7,11 +7,8 @@
 /* Zeros, to which dy is added in the columns that value `index` names. */
 static void put_back_columns(const PlanBackward *b, unsigned index) {
     b->dx[TOP_K_X] = like_input(b, TOP_K_X, "dx");
-    begin(b, PLAN_OP_PICK_COLUMNS_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, index);
-    operand(b, b->dx[TOP_K_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_PICK_COLUMNS_BACKWARD, dims(b), NULL, dy(b, 0), value(b, index),
+           dx(b, TOP_K_X));
 }
 
 void plan_pick_columns_backward(const PlanBackward *b) {
@@ -25,10 +22,7 @@ void plan_top_k_backward(const PlanBackward *b) {
 /* Each of a row's terms gets the row's gradient, in a copy of its own. */
 void plan_sum_each_backward(const PlanBackward *b) {
     b->dx[SUM_EACH_X] = like_input(b, SUM_EACH_X, "dx");
-    begin(b, PLAN_OP_REPEAT_EACH, dims(b), NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[SUM_EACH_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_REPEAT_EACH, dims(b), NULL, dy(b, 0), dx(b, SUM_EACH_X));
 }
 
 /* One number a row, which all of the row's elements see: a view, not a tensor. */
@@ -36,18 +30,10 @@ void plan_total_columns_backward(const PlanBackward *b) {
     b->dx[TOTAL_COLUMNS_X] = plan_run_ref(b->run, b->dy[0]);
 }
 
-static PlanTensor divided(const PlanBackward *b, PlanTensor x, PlanTensor column,
+static PlanTensor divided(const PlanBackward *b, PlanOperand x, PlanTensor column,
                           const char *name) {
     PlanTensor y = like_input(b, DIVIDE_COLUMN_X, name);
-    begin(b, PLAN_OP_DIVIDE_COLUMN, dims(b), NULL);
-    if (x.storage == PLAN_NONE) {
-        value_operand(b, DIVIDE_COLUMN_X);
-    } else {
-        operand(b, x);
-    }
-    operand(b, column);
-    operand(b, y);
-    launch(b);
+    KERNEL(b, PLAN_OP_DIVIDE_COLUMN, dims(b), NULL, x, tensor(b, column), tensor(b, y));
     return y;
 }
 
@@ -61,15 +47,9 @@ static PlanTensor column_of(const PlanBackward *b) {
                column = like_input(b, DIVIDE_COLUMN_COLUMN, "column");
     const PlanEdge *from = &run->tape.edges.items[run->tape.nodes.items[b->node].edges + 1];
     const PlanGraphOp *plus = plan_graph_op_at(run->graph, run->tape.nodes.items[from->node].op);
-    begin(b, PLAN_OP_TOTAL_COLUMNS, dims(b), NULL);
-    value_operand(b, DIVIDE_COLUMN_X);
-    operand(b, sum);
-    launch(b);
-    begin(b, PLAN_OP_ADD_NUMBER, (int64_t[]){(int64_t)sum.elements},
-          plan_graph_attrs_of(run->graph, plus));
-    operand(b, sum);
-    operand(b, column);
-    launch(b);
+    KERNEL(b, PLAN_OP_TOTAL_COLUMNS, dims(b), NULL, value(b, DIVIDE_COLUMN_X), tensor(b, sum));
+    KERNEL(b, PLAN_OP_ADD_NUMBER, DIMS((int64_t)sum.elements),
+           plan_graph_attrs_of(run->graph, plus), tensor(b, sum), tensor(b, column));
     plan_run_unref(run, sum);
     return column;
 }
@@ -78,19 +58,12 @@ static PlanTensor column_of(const PlanBackward *b) {
 static PlanTensor whole_column_gradient(const PlanBackward *b, PlanTensor column) {
     double minus_one = -1;
     int64_t n = (int64_t)input(b, DIVIDE_COLUMN_X)->elements;
-    PlanTensor once = divided(b, PLAN_NO_TENSOR, column, "quotient");
-    PlanTensor twice = divided(b, once, column, "quotient");
+    PlanTensor once = divided(b, value(b, DIVIDE_COLUMN_X), column, "quotient");
+    PlanTensor twice = divided(b, tensor(b, once), column, "quotient");
     PlanTensor negative = like_input(b, DIVIDE_COLUMN_X, "negative");
-    begin(b, PLAN_OP_TIMES_NUMBER, &n, &minus_one);
-    operand(b, b->dy[0]);
-    operand(b, negative);
-    launch(b);
+    KERNEL(b, PLAN_OP_TIMES_NUMBER, &n, &minus_one, dy(b, 0), tensor(b, negative));
     PlanTensor whole = like_input(b, DIVIDE_COLUMN_X, "dcolumn_whole");
-    begin(b, PLAN_OP_MUL, &n, NULL);
-    operand(b, negative);
-    operand(b, twice);
-    operand(b, whole);
-    launch(b);
+    KERNEL(b, PLAN_OP_MUL, &n, NULL, tensor(b, negative), tensor(b, twice), tensor(b, whole));
     plan_run_unref(b->run, negative);
     plan_run_unref(b->run, twice);
     plan_run_unref(b->run, once);
@@ -100,7 +73,7 @@ static PlanTensor whole_column_gradient(const PlanBackward *b, PlanTensor column
 void plan_divide_column_backward(const PlanBackward *b) {
     double one = 1;
     PlanTensor column = column_of(b), whole = whole_column_gradient(b, column);
-    b->dx[DIVIDE_COLUMN_X] = divided(b, b->dy[0], column, "dx");
+    b->dx[DIVIDE_COLUMN_X] = divided(b, dy(b, 0), column, "dx");
     plan_run_unref(b->run, column);
     if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the quotients alone */
@@ -110,10 +83,7 @@ void plan_divide_column_backward(const PlanBackward *b) {
         return;
     }
     b->dx[DIVIDE_COLUMN_COLUMN] = like_input(b, DIVIDE_COLUMN_COLUMN, "dcolumn");
-    begin(b, PLAN_OP_SUM_COLUMNS, dims(b), &one);
-    operand(b, whole);
-    operand(b, b->dx[DIVIDE_COLUMN_COLUMN]);
-    launch(b);
+    KERNEL(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, tensor(b, whole), dx(b, DIVIDE_COLUMN_COLUMN));
     plan_run_unref(b->run, whole);
 }
 
@@ -121,32 +91,21 @@ void plan_divide_column_backward(const PlanBackward *b) {
 void plan_grouped_linear_backward(const PlanBackward *b) {
     if (wanted(b, GROUPED_LINEAR_W)) {
         b->dx[GROUPED_LINEAR_W] = like_input(b, GROUPED_LINEAR_W, "dw");
-        begin(b, PLAN_OP_GROUPED_LINEAR_DW, dims(b), NULL);
-        operand(b, b->dy[0]);
-        value_operand(b, GROUPED_LINEAR_X);
-        value_operand(b, GROUPED_LINEAR_ENDS);
-        operand(b, b->dx[GROUPED_LINEAR_W]);
-        launch(b);
+        KERNEL(b, PLAN_OP_GROUPED_LINEAR_DW, dims(b), NULL, dy(b, 0), value(b, GROUPED_LINEAR_X),
+               value(b, GROUPED_LINEAR_ENDS), dx(b, GROUPED_LINEAR_W));
     }
     if (wanted(b, GROUPED_LINEAR_X)) {
         b->dx[GROUPED_LINEAR_X] = like_input(b, GROUPED_LINEAR_X, "dx");
-        begin(b, PLAN_OP_GROUPED_LINEAR_DX, dims(b), NULL);
-        operand(b, b->dy[0]);
-        value_operand(b, GROUPED_LINEAR_W);
-        value_operand(b, GROUPED_LINEAR_ENDS);
-        operand(b, b->dx[GROUPED_LINEAR_X]);
-        launch(b);
+        KERNEL(b, PLAN_OP_GROUPED_LINEAR_DX, dims(b), NULL, dy(b, 0), value(b, GROUPED_LINEAR_W),
+               value(b, GROUPED_LINEAR_ENDS), dx(b, GROUPED_LINEAR_X));
     }
 }
 
 /* Zeros, to whose rows dy's are added. */
 void plan_rows_of_backward(const PlanBackward *b) {
     b->dx[ROWS_OF_X] = like_input(b, ROWS_OF_X, "dx");
-    begin(b, PLAN_OP_EMBEDDING_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, ROWS_OF_INDEX);
-    operand(b, b->dx[ROWS_OF_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_EMBEDDING_BACKWARD, dims(b), NULL, dy(b, 0), value(b, ROWS_OF_INDEX),
+           dx(b, ROWS_OF_X));
 }
 
 /* What was added to gets dy itself, each row that was added the row it went to. */
@@ -156,11 +115,8 @@ void plan_add_to_rows_backward(const PlanBackward *b) {
     }
     if (wanted(b, ADD_TO_ROWS_X)) {
         b->dx[ADD_TO_ROWS_X] = like_input(b, ADD_TO_ROWS_X, "dx");
-        begin(b, PLAN_OP_ROWS_OF, dims(b), NULL);
-        operand(b, b->dy[0]);
-        value_operand(b, ADD_TO_ROWS_INDEX);
-        operand(b, b->dx[ADD_TO_ROWS_X]);
-        launch(b);
+        KERNEL(b, PLAN_OP_ROWS_OF, dims(b), NULL, dy(b, 0), value(b, ADD_TO_ROWS_INDEX),
+               dx(b, ADD_TO_ROWS_X));
     }
 }
 
@@ -168,9 +124,6 @@ void plan_add_to_rows_backward(const PlanBackward *b) {
 void plan_place_rows_backward(const PlanBackward *b) {
     int64_t of_all[] = {dim(b, PLACE_ROWS_N), dim(b, PLACE_ROWS_WIDTH), dim(b, PLACE_ROWS_N)};
     b->dx[PLACE_ROWS_X] = like_input(b, PLACE_ROWS_X, "dx");
-    begin(b, PLAN_OP_ROWS_OF, of_all, NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, PLACE_ROWS_INDEX);
-    operand(b, b->dx[PLACE_ROWS_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_ROWS_OF, of_all, NULL, dy(b, 0), value(b, PLACE_ROWS_INDEX),
+           dx(b, PLACE_ROWS_X));
 }

@@ -10,19 +10,11 @@
 /* The rotation turned back. */
 void plan_rope_backward(const PlanBackward *b) {
     b->dx[ROPE_X] = like_input(b, ROPE_X, "dx");
-    begin(b, PLAN_OP_ROPE,
-          (int64_t[]){[ROPE_TOKENS] = dim(b, ROPE_TOKENS),
-                      [ROPE_HEADS] = dim(b, ROPE_HEADS),
-                      [ROPE_DIM] = dim(b, ROPE_DIM),
-                      [ROPE_SEQ] = dim(b, ROPE_SEQ),
-                      [ROPE_BACK] = 1,
-                      [ROPE_STRIDE] = dim(b, ROPE_HEADS) * dim(b, ROPE_DIM)},
-          NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, ROPE_COS);
-    value_operand(b, ROPE_SIN);
-    operand(b, b->dx[ROPE_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_ROPE,
+           DIMS([ROPE_TOKENS] = dim(b, ROPE_TOKENS), [ROPE_HEADS] = dim(b, ROPE_HEADS),
+                [ROPE_DIM] = dim(b, ROPE_DIM), [ROPE_SEQ] = dim(b, ROPE_SEQ), [ROPE_BACK] = 1,
+                [ROPE_STRIDE] = dim(b, ROPE_HEADS) * dim(b, ROPE_DIM)),
+           NULL, dy(b, 0), value(b, ROPE_COS), value(b, ROPE_SIN), dx(b, ROPE_X));
 }
 
 /* Not a part of what a layer made for gate and up at once. */
@@ -71,13 +63,8 @@ void plan_swiglu_backward(const PlanBackward *b) {
                              ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, SWIGLU_UP)))
                              : like_input(b, SWIGLU_GATE, "dgate");
     b->dx[SWIGLU_UP] = like_input(b, SWIGLU_UP, "dup");
-    begin(b, PLAN_OP_SWIGLU_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, SWIGLU_GATE);
-    value_operand(b, SWIGLU_UP);
-    operand(b, b->dx[SWIGLU_GATE]);
-    operand(b, b->dx[SWIGLU_UP]);
-    launch(b);
+    KERNEL(b, PLAN_OP_SWIGLU_BACKWARD, dims(b), NULL, dy(b, 0), value(b, SWIGLU_GATE),
+           value(b, SWIGLU_UP), dx(b, SWIGLU_GATE), dx(b, SWIGLU_UP));
     plan_addends_scale(b->run, b->node, b->dx); /* all by one kernel */
     plan_run_unref(b->run, hidden);
     drop_unwanted(b, SWIGLU_GATE);
@@ -87,12 +74,8 @@ void plan_swiglu_backward(const PlanBackward *b) {
 /* Of summands that are kept the kernel adds up what it reads; here a kernel of its own does, where
  * the gradient will be. */
 static void add_again(const PlanBackward *b, PlanTensor sum) {
-    begin(b, PLAN_OP_ADD,
-          (int64_t[]){[ADD_N] = (int64_t)sum.elements, [ADD_NB] = (int64_t)sum.elements}, NULL);
-    value_operand(b, ADD_RMSNORM_A);
-    value_operand(b, ADD_RMSNORM_R);
-    operand(b, sum);
-    launch(b);
+    KERNEL(b, PLAN_OP_ADD, DIMS([ADD_N] = (int64_t)sum.elements, [ADD_NB] = (int64_t)sum.elements),
+           NULL, value(b, ADD_RMSNORM_A), value(b, ADD_RMSNORM_R), tensor(b, sum));
 }
 
 /* Both summands have the same gradient, in one tensor: the norm's, and that of the sum itself. */
@@ -111,22 +94,22 @@ void plan_add_norm_backward(const PlanBackward *b) {
     }
     begin(b, centred ? PLAN_OP_ADD_LAYERNORM_BACKWARD : PLAN_OP_ADD_RMSNORM_BACKWARD, dims(b),
           NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dy[1]);
+    operand(b, dy(b, 0));
+    operand(b, dy(b, 1));
     if (again) {
-        operand(b, b->dx[ADD_RMSNORM_A]);
+        operand(b, dx(b, ADD_RMSNORM_A));
     } else {
-        value_operand(b, centred ? ADD_LAYERNORM_SUM : ADD_RMSNORM_SUM);
+        operand(b, value(b, centred ? ADD_LAYERNORM_SUM : ADD_RMSNORM_SUM));
     }
-    value_operand(b, centred ? ADD_LAYERNORM_MEAN : ADD_RMSNORM_RSTD);
+    operand(b, value(b, centred ? ADD_LAYERNORM_MEAN : ADD_RMSNORM_RSTD));
     if (centred) {
-        value_operand(b, ADD_LAYERNORM_RSTD);
+        operand(b, value(b, ADD_LAYERNORM_RSTD));
     }
-    value_operand(b, ADD_RMSNORM_W);
-    operand(b, b->dx[ADD_RMSNORM_A]);
-    operand(b, b->dx[ADD_RMSNORM_W]);
+    operand(b, value(b, ADD_RMSNORM_W));
+    operand(b, dx(b, ADD_RMSNORM_A));
+    operand(b, dx(b, ADD_RMSNORM_W));
     if (centred) {
-        operand(b, b->dx[ADD_LAYERNORM_C]);
+        operand(b, dx(b, ADD_LAYERNORM_C));
     }
     launch(b);
     drop_unwanted(b, ADD_RMSNORM_A);
@@ -136,12 +119,8 @@ void plan_add_norm_backward(const PlanBackward *b) {
 void plan_linear_dw_db_backward(const PlanBackward *b) {
     b->dx[LINEAR_W] = like_input(b, LINEAR_W, "dw");
     b->dx[LINEAR_B] = like_input(b, LINEAR_B, "db");
-    begin(b, PLAN_OP_LINEAR_DW_DB, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, LINEAR_X);
-    operand(b, b->dx[LINEAR_W]);
-    operand(b, b->dx[LINEAR_B]);
-    launch(b);
+    KERNEL(b, PLAN_OP_LINEAR_DW_DB, dims(b), NULL, dy(b, 0), value(b, LINEAR_X), dx(b, LINEAR_W),
+           dx(b, LINEAR_B));
 }
 
 /* What a linear layer with GELU at its end is given: the gradient of its result; or, through GELU
@@ -163,12 +142,9 @@ void plan_linear_gelu_backward(const PlanBackward *b) {
     }
     PlanTensor before = plan_run_new_tensor(b->run, (uint64_t)n,
                                             (PlanDtype)input(b, LINEAR_GELU_X)->dtype, "dx_gelu");
-    begin(b, attrs(b)[LINEAR_GELU_ERF] > 0 ? PLAN_OP_GELU_ERF_BACKWARD : PLAN_OP_GELU_TANH_BACKWARD,
-          &n, NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, LINEAR_GELU_BEFORE);
-    operand(b, before);
-    launch(b);
+    KERNEL(b,
+           attrs(b)[LINEAR_GELU_ERF] > 0 ? PLAN_OP_GELU_ERF_BACKWARD : PLAN_OP_GELU_TANH_BACKWARD,
+           &n, NULL, dy(b, 0), value(b, LINEAR_GELU_BEFORE), tensor(b, before));
     product.dy = &before;
     plan_linear_backward(&product, PLAN_NO_TENSOR);
     plan_run_unref(b->run, before);
@@ -195,13 +171,8 @@ bool plan_linear_dx_through_gelu(const PlanBackward *b) {
     if (wanted(&gelu, LINEAR_GELU_B)) {
         db = like_input(&gelu, LINEAR_GELU_B, "db");
     }
-    begin(b, PLAN_OP_LINEAR_DX_GELU, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, LINEAR_W);
-    value_operand(&gelu, LINEAR_GELU_BEFORE);
-    operand(b, b->dx[LINEAR_X]);
-    operand(b, db);
-    launch(b);
+    KERNEL(b, PLAN_OP_LINEAR_DX_GELU, dims(b), NULL, dy(b, 0), value(b, LINEAR_W),
+           value(&gelu, LINEAR_GELU_BEFORE), dx(b, LINEAR_X), tensor(b, db));
     run->tape.slots.items[node->slots + GIVEN_BIAS] = db;
     edge->slot = GIVEN_BEFORE;
     return true;
@@ -244,13 +215,13 @@ bool plan_attention_backward_qkv(const PlanBackward *b) {
         plan_run_new_tensor(b->run, (uint64_t)(d[ATTENTION_BATCH] * d[ATTENTION_SEQ] * row),
                             (PlanDtype)input(b, ATTENTION_Q)->dtype, "dqkv");
     begin(b, PLAN_OP_ATTENTION_BACKWARD_QKV, d, attrs(b));
-    operand(b, b->dy[0]);
+    operand(b, dy(b, 0));
     for (unsigned i = 0; i < 6; i++) {
         if (i != 3) {
-            value_operand(b, i);
+            operand(b, value(b, i));
         }
     }
-    operand(b, all);
+    operand(b, tensor(b, all));
     launch(b);
     for (unsigned i = 0; i < 3; i++) {
         uint64_t columns = (uint64_t)(d[ATTENTION_HEADS] * d[ATTENTION_HEAD_DIM]);
@@ -265,9 +236,7 @@ static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
     int64_t n = (int64_t)x.elements;
     PlanTensor zeros = plan_run_new_tensor(
         b->run, x.elements, (PlanDtype)input(b, COMPILED_LOSS_LOGITS)->dtype, "zeros");
-    begin(b, PLAN_OP_FILL, &n, (double[]){0});
-    operand(b, zeros);
-    launch(b);
+    KERNEL(b, PLAN_OP_FILL, &n, (double[]){0}, tensor(b, zeros));
     return zeros;
 }
 
@@ -288,14 +257,10 @@ void plan_cross_entropy_backward(const PlanBackward *b) {
     const PlanGraph *graph = b->run->graph;
     b->dx[CROSS_ENTROPY_LOGITS] =
         gradient_of_logits(b, graph->loss_in_place || !outlives_backward(graph));
-    begin(b, PLAN_OP_CROSS_ENTROPY_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, CROSS_ENTROPY_TARGET);
-    value_operand(b, CROSS_ENTROPY_TOTAL);
-    value_operand(b, CROSS_ENTROPY_LSE);
-    value_operand(b, CROSS_ENTROPY_LOGITS);
-    operand(b, b->dx[CROSS_ENTROPY_LOGITS]);
-    launch(b);
+    KERNEL(b, PLAN_OP_CROSS_ENTROPY_BACKWARD, dims(b), NULL, dy(b, 0),
+           value(b, CROSS_ENTROPY_TARGET), value(b, CROSS_ENTROPY_TOTAL),
+           value(b, CROSS_ENTROPY_LSE), value(b, CROSS_ENTROPY_LOGITS),
+           dx(b, CROSS_ENTROPY_LOGITS));
 }
 
 /* A GPU's program makes logits of an odd number of words in 16 bits by a padded product
@@ -322,16 +287,10 @@ void plan_compiled_loss_backward(const PlanBackward *b) {
     }
     b->dx[COMPILED_LOSS_LOGITS] =
         gradient_of_logits(b, !apart && !outlives && !are_rows_of_longer(b));
-    begin(b, PLAN_OP_COMPILED_LOSS_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[2]); /* of the loss */
-    value_operand(b, COMPILED_LOSS_TARGET);
-    value_operand(b, COMPILED_LOSS_LOGITS);
-    value_operand(b, COMPILED_LOSS_MOST);
-    value_operand(b, COMPILED_LOSS_LOG_SUM);
-    value_operand(b, COMPILED_LOSS_TOTAL);
-    operand(b, zeros);
-    operand(b, b->dx[COMPILED_LOSS_LOGITS]);
-    launch(b);
+    KERNEL(b, PLAN_OP_COMPILED_LOSS_BACKWARD, dims(b), NULL, dy(b, 2), /* of the loss */
+           value(b, COMPILED_LOSS_TARGET), value(b, COMPILED_LOSS_LOGITS),
+           value(b, COMPILED_LOSS_MOST), value(b, COMPILED_LOSS_LOG_SUM),
+           value(b, COMPILED_LOSS_TOTAL), tensor(b, zeros), dx(b, COMPILED_LOSS_LOGITS));
     plan_run_unref(b->run, zeros);
     plan_run_drop_saved(b->run, b->node);
 }
@@ -350,10 +309,7 @@ void plan_chunked_loss_backward(const PlanBackward *b) {
         zeros[i] = makes_zeros ? zeros_like(b, b->dx[i]) : PLAN_NO_TENSOR;
     }
     for (unsigned i = 0; i < n; i++) {
-        begin(b, PLAN_OP_SCALE_ALL, NULL, NULL);
-        operand(b, b->dy[0]);
-        operand(b, b->dx[i]);
-        launch(b);
+        KERNEL(b, PLAN_OP_SCALE_ALL, NULL, NULL, dy(b, 0), dx(b, i));
     }
     for (unsigned i = n; i-- > 0;) {
         plan_run_unref(b->run, zeros[i]);

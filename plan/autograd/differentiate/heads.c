@@ -10,16 +10,11 @@ void plan_negate_half_backward(const PlanBackward *b) {
     b->dx[NEGATE_HALF_X] =
         plan_run_new_tensor(b->run, (uint64_t)(dim(b, NEGATE_HALF_ROWS) * dim(b, NEGATE_HALF_HALF)),
                             (PlanDtype)x->dtype, "dx_half");
-    begin(b, PLAN_OP_NEGATE_HALF,
-          (int64_t[]){[NEGATE_HALF_ROWS] = dim(b, NEGATE_HALF_ROWS),
-                      [NEGATE_HALF_HALF] = dim(b, NEGATE_HALF_HALF),
-                      [NEGATE_HALF_FROM] = 0,
-                      [NEGATE_HALF_HEADS] = 1,
-                      [NEGATE_HALF_STRIDE] = 2 * dim(b, NEGATE_HALF_HALF)},
-          NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[NEGATE_HALF_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_NEGATE_HALF,
+           DIMS([NEGATE_HALF_ROWS] = dim(b, NEGATE_HALF_ROWS),
+                [NEGATE_HALF_HALF] = dim(b, NEGATE_HALF_HALF), [NEGATE_HALF_FROM] = 0,
+                [NEGATE_HALF_HEADS] = 1, [NEGATE_HALF_STRIDE] = 2 * dim(b, NEGATE_HALF_HALF)),
+           NULL, dy(b, 0), dx(b, NEGATE_HALF_X));
 }
 
 /* Each part's gradient is a view of dy: the lower half the first's, the upper half the second's. */
@@ -35,17 +30,11 @@ void plan_half_backward(const PlanBackward *b) {
             start = dim(b, PLAN_GRAPH_HALF_FROM);
     bool upper = start > 0;
     b->dx[0] = like_input(b, 0, "dx");
-    begin(b, PLAN_OP_PUT_COLUMNS,
-          (int64_t[]){[PUT_COLUMNS_ROWS] = rows,
-                      [PUT_COLUMNS_COLS] = n,
-                      [PUT_COLUMNS_WIDTH] = upper ? n : 2 * n,
-                      [PUT_COLUMNS_FROM] = upper ? 0 : n,
-                      [PUT_COLUMNS_TO] = upper ? n : 0,
-                      [PUT_COLUMNS_TOTAL] = 2 * n},
-          NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
-    launch(b);
+    KERNEL(b, PLAN_OP_PUT_COLUMNS,
+           DIMS([PUT_COLUMNS_ROWS] = rows, [PUT_COLUMNS_COLS] = n,
+                [PUT_COLUMNS_WIDTH] = upper ? n : 2 * n, [PUT_COLUMNS_FROM] = upper ? 0 : n,
+                [PUT_COLUMNS_TO] = upper ? n : 0, [PUT_COLUMNS_TOTAL] = 2 * n),
+           NULL, dy(b, 0), dx(b, 0));
 }
 
 static PlanTensor new_rows(const PlanBackward *b, int64_t rows, int64_t cols) {
@@ -57,17 +46,12 @@ void plan_columns_backward(const PlanBackward *b) {
     const int64_t *d = dims(b);
     int64_t rows = d[PLAN_GRAPH_COLUMNS_ROWS], total = d[PLAN_GRAPH_COLUMNS_TOTAL];
     b->dx[0] = new_rows(b, rows, total);
-    begin(b, PLAN_OP_PUT_COLUMNS,
-          (int64_t[]){[PUT_COLUMNS_ROWS] = rows,
-                      [PUT_COLUMNS_COLS] = d[PLAN_GRAPH_COLUMNS_COLS],
-                      [PUT_COLUMNS_WIDTH] = d[PLAN_GRAPH_COLUMNS_DY_WIDTH],
-                      [PUT_COLUMNS_FROM] = d[PLAN_GRAPH_COLUMNS_DY_FROM],
-                      [PUT_COLUMNS_TO] = d[PLAN_GRAPH_COLUMNS_FROM],
-                      [PUT_COLUMNS_TOTAL] = total},
-          NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
-    launch(b);
+    KERNEL(b, PLAN_OP_PUT_COLUMNS,
+           DIMS([PUT_COLUMNS_ROWS] = rows, [PUT_COLUMNS_COLS] = d[PLAN_GRAPH_COLUMNS_COLS],
+                [PUT_COLUMNS_WIDTH] = d[PLAN_GRAPH_COLUMNS_DY_WIDTH],
+                [PUT_COLUMNS_FROM] = d[PLAN_GRAPH_COLUMNS_DY_FROM],
+                [PUT_COLUMNS_TO] = d[PLAN_GRAPH_COLUMNS_FROM], [PUT_COLUMNS_TOTAL] = total),
+           NULL, dy(b, 0), dx(b, 0));
 }
 
 /* Views of dy; where autocast widened one of the two, the other's is narrowed by itself. */
@@ -82,69 +66,49 @@ void plan_join_columns_backward(const PlanBackward *b) {
         return;
     }
     b->dx[JOIN_COLUMNS_B] = plan_run_new_tensor(b->run, (uint64_t)(rows * cols), second, "dx");
-    begin(b, PLAN_OP_COPY_COLUMNS,
-          (int64_t[]){[COPY_COLUMNS_ROWS] = rows,
-                      [COPY_COLUMNS_COLS] = cols,
-                      [COPY_COLUMNS_WIDTH] = a_cols + cols,
-                      [COPY_COLUMNS_FROM] = a_cols},
-          NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[JOIN_COLUMNS_B]);
-    launch(b);
+    KERNEL(b, PLAN_OP_COPY_COLUMNS,
+           DIMS([COPY_COLUMNS_ROWS] = rows, [COPY_COLUMNS_COLS] = cols,
+                [COPY_COLUMNS_WIDTH] = a_cols + cols, [COPY_COLUMNS_FROM] = a_cols),
+           NULL, dy(b, 0), dx(b, JOIN_COLUMNS_B));
 }
 
 /* dy is the first columns of what was joined with as many others. */
 void plan_negate_columns_backward(const PlanBackward *b) {
     b->dx[NEGATE_COLUMNS_X] = new_rows(b, dim(b, NEGATE_COLUMNS_ROWS), dim(b, NEGATE_COLUMNS_COLS));
-    begin(b, PLAN_OP_NEGATE_COLUMNS,
-          (int64_t[]){[NEGATE_COLUMNS_ROWS] = dim(b, NEGATE_COLUMNS_ROWS),
-                      [NEGATE_COLUMNS_COLS] = dim(b, NEGATE_COLUMNS_COLS),
-                      [NEGATE_COLUMNS_WIDTH] = 2 * dim(b, NEGATE_COLUMNS_COLS),
-                      [NEGATE_COLUMNS_FROM] = 0},
-          NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[NEGATE_COLUMNS_X]);
-    launch(b);
+    KERNEL(
+        b, PLAN_OP_NEGATE_COLUMNS,
+        DIMS([NEGATE_COLUMNS_ROWS] = dim(b, NEGATE_COLUMNS_ROWS),
+             [NEGATE_COLUMNS_COLS] = dim(b, NEGATE_COLUMNS_COLS),
+             [NEGATE_COLUMNS_WIDTH] = 2 * dim(b, NEGATE_COLUMNS_COLS), [NEGATE_COLUMNS_FROM] = 0),
+        NULL, dy(b, 0), dx(b, NEGATE_COLUMNS_X));
 }
 
 void plan_table_mul_columns_backward(const PlanBackward *b) {
     const int64_t *d = dims(b);
     b->dx[TABLE_MUL_COLUMNS_X] = new_rows(
         b, d[TABLE_MUL_COLUMNS_TOKENS] * d[TABLE_MUL_COLUMNS_HEADS], d[TABLE_MUL_COLUMNS_DIM]);
-    begin(b, PLAN_OP_TABLE_MUL_COLUMNS,
-          (int64_t[]){[TABLE_MUL_COLUMNS_TOKENS] = d[TABLE_MUL_COLUMNS_TOKENS],
-                      [TABLE_MUL_COLUMNS_HEADS] = d[TABLE_MUL_COLUMNS_HEADS],
-                      [TABLE_MUL_COLUMNS_DIM] = d[TABLE_MUL_COLUMNS_DIM],
-                      [TABLE_MUL_COLUMNS_SEQ] = d[TABLE_MUL_COLUMNS_SEQ],
-                      [TABLE_MUL_COLUMNS_WIDTH] = d[TABLE_MUL_COLUMNS_BACK],
-                      [TABLE_MUL_COLUMNS_BACK] = d[TABLE_MUL_COLUMNS_BACK]},
-          NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, TABLE_MUL_COLUMNS_TABLE);
-    operand(b, b->dx[TABLE_MUL_COLUMNS_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_TABLE_MUL_COLUMNS,
+           DIMS([TABLE_MUL_COLUMNS_TOKENS] = d[TABLE_MUL_COLUMNS_TOKENS],
+                [TABLE_MUL_COLUMNS_HEADS] = d[TABLE_MUL_COLUMNS_HEADS],
+                [TABLE_MUL_COLUMNS_DIM] = d[TABLE_MUL_COLUMNS_DIM],
+                [TABLE_MUL_COLUMNS_SEQ] = d[TABLE_MUL_COLUMNS_SEQ],
+                [TABLE_MUL_COLUMNS_WIDTH] = d[TABLE_MUL_COLUMNS_BACK],
+                [TABLE_MUL_COLUMNS_BACK] = d[TABLE_MUL_COLUMNS_BACK]),
+           NULL, dy(b, 0), value(b, TABLE_MUL_COLUMNS_TABLE), dx(b, TABLE_MUL_COLUMNS_X));
 }
 
 /* A product of complex numbers is turned back by the conjugate, which PyTorch writes to a table of
  * its own each time. */
 void plan_turn_backward(const PlanBackward *b) {
     PlanTensor back = like_input(b, TURN_TURNS, "turns_back");
-    begin(b, PLAN_OP_CONJUGATE, (int64_t[]){(int64_t)back.elements}, NULL);
-    value_operand(b, TURN_TURNS);
-    operand(b, back);
-    launch(b);
+    KERNEL(b, PLAN_OP_CONJUGATE, DIMS((int64_t)back.elements), NULL, value(b, TURN_TURNS),
+           tensor(b, back));
     b->dx[TURN_X] = like_input(b, TURN_X, "dx");
-    begin(b, PLAN_OP_TURN,
-          (int64_t[]){[TURN_TOKENS] = dim(b, TURN_TOKENS),
-                      [TURN_HEADS] = dim(b, TURN_HEADS),
-                      [TURN_DIM] = dim(b, TURN_DIM),
-                      [TURN_SEQ] = dim(b, TURN_SEQ),
-                      [TURN_STRIDE] = dim(b, TURN_HEADS) * dim(b, TURN_DIM)},
-          NULL);
-    operand(b, b->dy[0]);
-    operand(b, back);
-    operand(b, b->dx[TURN_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_TURN,
+           DIMS([TURN_TOKENS] = dim(b, TURN_TOKENS), [TURN_HEADS] = dim(b, TURN_HEADS),
+                [TURN_DIM] = dim(b, TURN_DIM), [TURN_SEQ] = dim(b, TURN_SEQ),
+                [TURN_STRIDE] = dim(b, TURN_HEADS) * dim(b, TURN_DIM)),
+           NULL, dy(b, 0), tensor(b, back), dx(b, TURN_X));
     plan_run_unref(b->run, back);
 }
 
@@ -153,35 +117,23 @@ void plan_turn_backward(const PlanBackward *b) {
 /* The gradient comes dense, with its heads apart or not. */
 void plan_table_mul_backward(const PlanBackward *b) {
     b->dx[TABLE_MUL_X] = in_dtype_of_result(b, TABLE_MUL_X, "dx");
-    begin(b, PLAN_OP_TABLE_MUL_BACKWARD, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, TABLE_MUL_TABLE);
-    operand(b, b->dx[TABLE_MUL_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_TABLE_MUL_BACKWARD, dims(b), NULL, dy(b, 0), value(b, TABLE_MUL_TABLE),
+           dx(b, TABLE_MUL_X));
 }
 
 void plan_sum_heads_backward(const PlanBackward *b) {
     b->dx[REPEAT_HEADS_X] = like_input(b, REPEAT_HEADS_X, "dx");
-    begin(b, PLAN_OP_SUM_HEADS, dims(b), NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[REPEAT_HEADS_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_SUM_HEADS, dims(b), NULL, dy(b, 0), dx(b, REPEAT_HEADS_X));
 }
 
 static void copy_heads(const PlanBackward *b, PlanTensor from, PlanTensor to, bool back) {
     int64_t batch = dim(b, HEADS_COPY_BATCH), seq = dim(b, HEADS_COPY_SEQ),
             heads = dim(b, HEADS_COPY_HEADS), head_dim = dim(b, HEADS_COPY_DIM);
-    begin(b, PLAN_OP_HEADS_COPY,
-          (int64_t[]){[HEADS_COPY_BATCH] = batch,
-                      [HEADS_COPY_SEQ] = seq,
-                      [HEADS_COPY_HEADS] = heads,
-                      [HEADS_COPY_DIM] = head_dim,
-                      [HEADS_COPY_STRIDE] = heads * head_dim,
-                      [HEADS_COPY_BACK] = back},
-          NULL);
-    operand(b, from);
-    operand(b, to);
-    launch(b);
+    KERNEL(b, PLAN_OP_HEADS_COPY,
+           DIMS([HEADS_COPY_BATCH] = batch, [HEADS_COPY_SEQ] = seq, [HEADS_COPY_HEADS] = heads,
+                [HEADS_COPY_DIM] = head_dim, [HEADS_COPY_STRIDE] = heads * head_dim,
+                [HEADS_COPY_BACK] = back),
+           NULL, tensor(b, from), tensor(b, to));
 }
 
 /* What copies heads apart gets its gradient back as it is; what merges them needs dy with its heads
@@ -208,10 +160,7 @@ void plan_heads_view_backward(const PlanBackward *b) {
         copy_heads(b, b->dy[0], b->dx[0], true);
         return;
     }
-    begin(b, PLAN_OP_COPY, (int64_t[]){(int64_t)b->dx[0].elements}, NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[0]);
-    launch(b);
+    KERNEL(b, PLAN_OP_COPY, DIMS((int64_t)b->dx[0].elements), NULL, dy(b, 0), dx(b, 0));
 }
 
 /* y = a b. A transposed b is k: its gradient lies as k does. Otherwise b is v, and dy comes from
@@ -227,47 +176,31 @@ static int64_t layout_of_dy(const int64_t *d) {
 
 static void heads_matmul_db(const PlanBackward *b) {
     const int64_t *d = dims(b);
+    bool is_turned = d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED;
     int64_t m = d[HEADS_MATMUL_M], n = d[HEADS_MATMUL_N], k = d[HEADS_MATMUL_K],
-            inside = d[HEADS_MATMUL_HEADS] * (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED ? k : n);
+            inside = d[HEADS_MATMUL_HEADS] * (is_turned ? k : n);
     int64_t dy_layout = layout_of_dy(d);
-    int64_t db_layout = d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED ? d[HEADS_MATMUL_B_LAYOUT] : 0;
+    int64_t db_layout =
+        attrs(b)[HEADS_MATMUL_INSIDE] > 0 ? INSIDE : d[HEADS_MATMUL_B_LAYOUT] & ~TRANSPOSED;
     double no = 0;
-    if (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED && attrs(b)[HEADS_MATMUL_INSIDE] > 0) {
-        db_layout = TRANSPOSED | INSIDE;
-    }
     b->dx[HEADS_MATMUL_B] = like_input(b, HEADS_MATMUL_B, "db");
-    begin(b, PLAN_OP_HEADS_MATMUL, /* of its transpose where b is transposed */
-          d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED
-              ? (int64_t[]){[HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
-                            [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS],
-                            [HEADS_MATMUL_M] = n,
-                            [HEADS_MATMUL_N] = k,
-                            [HEADS_MATMUL_K] = m,
+    KERNEL(b, PLAN_OP_HEADS_MATMUL, /* of its transpose where b is transposed */
+           is_turned ? DIMS([HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
+                            [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS], [HEADS_MATMUL_M] = n,
+                            [HEADS_MATMUL_N] = k, [HEADS_MATMUL_K] = m,
                             [HEADS_MATMUL_A_LAYOUT] = dy_layout | TRANSPOSED,
                             [HEADS_MATMUL_B_LAYOUT] = d[HEADS_MATMUL_A_LAYOUT],
-                            [HEADS_MATMUL_Y_LAYOUT] = db_layout & ~TRANSPOSED,
-                            [HEADS_MATMUL_A_STRIDE] = inside,
-                            [HEADS_MATMUL_B_STRIDE] = d[HEADS_MATMUL_A_STRIDE]}
-              : (int64_t[]){[HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
-                            [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS],
-                            [HEADS_MATMUL_M] = k,
-                            [HEADS_MATMUL_N] = n,
-                            [HEADS_MATMUL_K] = m,
+                            [HEADS_MATMUL_Y_LAYOUT] = db_layout, [HEADS_MATMUL_A_STRIDE] = inside,
+                            [HEADS_MATMUL_B_STRIDE] = d[HEADS_MATMUL_A_STRIDE])
+                     : DIMS([HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
+                            [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS], [HEADS_MATMUL_M] = k,
+                            [HEADS_MATMUL_N] = n, [HEADS_MATMUL_K] = m,
                             [HEADS_MATMUL_A_LAYOUT] = d[HEADS_MATMUL_A_LAYOUT] | TRANSPOSED,
-                            [HEADS_MATMUL_B_LAYOUT] = dy_layout,
-                            [HEADS_MATMUL_Y_LAYOUT] = 0,
+                            [HEADS_MATMUL_B_LAYOUT] = dy_layout, [HEADS_MATMUL_Y_LAYOUT] = 0,
                             [HEADS_MATMUL_A_STRIDE] = d[HEADS_MATMUL_A_STRIDE],
-                            [HEADS_MATMUL_B_STRIDE] = inside},
-          &no);
-    if (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED) {
-        operand(b, b->dy[0]);
-        value_operand(b, HEADS_MATMUL_A);
-    } else {
-        value_operand(b, HEADS_MATMUL_A);
-        operand(b, b->dy[0]);
-    }
-    operand(b, b->dx[HEADS_MATMUL_B]);
-    launch(b);
+                            [HEADS_MATMUL_B_STRIDE] = inside),
+           &no, is_turned ? dy(b, 0) : value(b, HEADS_MATMUL_A),
+           is_turned ? value(b, HEADS_MATMUL_A) : dy(b, 0), dx(b, HEADS_MATMUL_B));
 }
 
 static void heads_matmul_da(const PlanBackward *b) {
@@ -276,22 +209,15 @@ static void heads_matmul_da(const PlanBackward *b) {
             inside = d[HEADS_MATMUL_HEADS] * (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED ? k : n);
     double no = 0;
     b->dx[HEADS_MATMUL_A] = like_input(b, HEADS_MATMUL_A, "da");
-    begin(b, PLAN_OP_HEADS_MATMUL,
-          (int64_t[]){[HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
-                      [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS],
-                      [HEADS_MATMUL_M] = m,
-                      [HEADS_MATMUL_N] = k,
-                      [HEADS_MATMUL_K] = n,
-                      [HEADS_MATMUL_A_LAYOUT] = layout_of_dy(d),
-                      [HEADS_MATMUL_B_LAYOUT] = d[HEADS_MATMUL_B_LAYOUT] ^ TRANSPOSED,
-                      [HEADS_MATMUL_Y_LAYOUT] = 0,
-                      [HEADS_MATMUL_A_STRIDE] = inside,
-                      [HEADS_MATMUL_B_STRIDE] = d[HEADS_MATMUL_B_STRIDE]},
-          &no);
-    operand(b, b->dy[0]);
-    value_operand(b, HEADS_MATMUL_B);
-    operand(b, b->dx[HEADS_MATMUL_A]);
-    launch(b);
+    KERNEL(
+        b, PLAN_OP_HEADS_MATMUL,
+        DIMS([HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
+             [HEADS_MATMUL_HEADS] = d[HEADS_MATMUL_HEADS], [HEADS_MATMUL_M] = m,
+             [HEADS_MATMUL_N] = k, [HEADS_MATMUL_K] = n, [HEADS_MATMUL_A_LAYOUT] = layout_of_dy(d),
+             [HEADS_MATMUL_B_LAYOUT] = d[HEADS_MATMUL_B_LAYOUT] ^ TRANSPOSED,
+             [HEADS_MATMUL_Y_LAYOUT] = 0, [HEADS_MATMUL_A_STRIDE] = inside,
+             [HEADS_MATMUL_B_STRIDE] = d[HEADS_MATMUL_B_STRIDE]),
+        &no, dy(b, 0), value(b, HEADS_MATMUL_B), dx(b, HEADS_MATMUL_A));
 }
 
 void plan_heads_matmul_backward(const PlanBackward *b) {
@@ -306,15 +232,10 @@ void plan_heads_matmul_backward(const PlanBackward *b) {
 /* What was filled in gets none. */
 void plan_masked_fill_backward(const PlanBackward *b) {
     b->dx[MASKED_FILL_X] = like_input(b, MASKED_FILL_X, "dx");
-    begin(b, PLAN_OP_MASKED_FILL,
-          (int64_t[]){[MASKED_FILL_OUTER] = dim(b, MASKED_FILL_OUTER) * dim(b, MASKED_FILL_INNER),
-                      [MASKED_FILL_N] = dim(b, MASKED_FILL_N),
-                      [MASKED_FILL_INNER] = 1},
-          (double[]){0});
-    operand(b, b->dy[0]);
-    value_operand(b, MASKED_FILL_MASK);
-    operand(b, b->dx[MASKED_FILL_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_MASKED_FILL,
+           DIMS([MASKED_FILL_OUTER] = dim(b, MASKED_FILL_OUTER) * dim(b, MASKED_FILL_INNER),
+                [MASKED_FILL_N] = dim(b, MASKED_FILL_N), [MASKED_FILL_INNER] = 1),
+           (double[]){0}, dy(b, 0), value(b, MASKED_FILL_MASK), dx(b, MASKED_FILL_X));
 }
 
 void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t times, int64_t n) {
@@ -323,10 +244,8 @@ void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t time
         return;
     }
     b->dx[i] = like_input(b, i, "dbias");
-    begin(b, PLAN_OP_SUM_ROWS, (int64_t[]){[SUM_ROWS_ROWS] = times, [SUM_ROWS_COLS] = n}, NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[i]);
-    launch(b);
+    KERNEL(b, PLAN_OP_SUM_ROWS, DIMS([SUM_ROWS_ROWS] = times, [SUM_ROWS_COLS] = n), NULL, dy(b, 0),
+           dx(b, i));
 }
 
 /* The bias lies with its heads innermost, its gradient with them outermost. */

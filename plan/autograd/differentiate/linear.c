@@ -11,11 +11,7 @@ static void linear_dx(const PlanBackward *b) {
         return;
     }
     b->dx[LINEAR_X] = like_input(b, LINEAR_X, "dx");
-    begin(b, PLAN_OP_LINEAR_DX, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, LINEAR_W);
-    operand(b, b->dx[LINEAR_X]);
-    launch(b);
+    KERNEL(b, PLAN_OP_LINEAR_DX, dims(b), NULL, dy(b, 0), value(b, LINEAR_W), dx(b, LINEAR_X));
 }
 
 static void linear_dw(const PlanBackward *b) {
@@ -23,11 +19,7 @@ static void linear_dw(const PlanBackward *b) {
         return;
     }
     b->dx[LINEAR_W] = like_input(b, LINEAR_W, "dw");
-    begin(b, PLAN_OP_LINEAR_DW, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, LINEAR_X);
-    operand(b, b->dx[LINEAR_W]);
-    launch(b);
+    KERNEL(b, PLAN_OP_LINEAR_DW, dims(b), NULL, dy(b, 0), value(b, LINEAR_X), dx(b, LINEAR_W));
 }
 
 static void linear_db(const PlanBackward *b) {
@@ -35,12 +27,9 @@ static void linear_db(const PlanBackward *b) {
         return;
     }
     b->dx[LINEAR_B] = like_input(b, LINEAR_B, "db");
-    begin(b, PLAN_OP_SUM_ROWS,
-          (int64_t[]){[SUM_ROWS_ROWS] = dim(b, LINEAR_M), [SUM_ROWS_COLS] = dim(b, LINEAR_N)},
-          NULL);
-    operand(b, b->dy[0]);
-    operand(b, b->dx[LINEAR_B]);
-    launch(b);
+    KERNEL(b, PLAN_OP_SUM_ROWS,
+           DIMS([SUM_ROWS_ROWS] = dim(b, LINEAR_M), [SUM_ROWS_COLS] = dim(b, LINEAR_N)), NULL,
+           dy(b, 0), dx(b, LINEAR_B));
 }
 
 /* With a bias it is addmm, without mm: PyTorch makes their gradients in different orders. A tuned

@@ -5,32 +5,18 @@
  */
 #include "plan/autograd/backward.h"
 
-static void launch_unary(const PlanBackward *b, PlanOpKind kind, const int64_t *op_dims,
-                         const double *op_attrs, PlanTensor from, PlanTensor to) {
-    begin(b, kind, op_dims, op_attrs);
-    operand(b, from);
-    operand(b, to);
-    launch(b);
-}
-
 /* dy times the factor that is not broadcast, before it is summed. */
 static PlanTensor whole_product(const PlanBackward *b, const char *name) {
     PlanTensor whole = in_dtype_of_result(b, MUL_ROW_X, name);
-    begin(b, PLAN_OP_MUL, (int64_t[]){(int64_t)whole.elements}, NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, MUL_ROW_X);
-    operand(b, whole);
-    launch(b);
+    KERNEL(b, PLAN_OP_MUL, DIMS((int64_t)whole.elements), NULL, dy(b, 0), value(b, MUL_ROW_X),
+           tensor(b, whole));
     return whole;
 }
 
 static void product_with_broadcast(const PlanBackward *b, bool by_column) {
     b->dx[MUL_ROW_X] = in_dtype_of_result(b, MUL_ROW_X, "dx");
-    begin(b, by_column ? PLAN_OP_MUL_COLUMN : PLAN_OP_MUL_ROW, dims(b), NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, MUL_ROW_ROW);
-    operand(b, b->dx[MUL_ROW_X]);
-    launch(b);
+    KERNEL(b, by_column ? PLAN_OP_MUL_COLUMN : PLAN_OP_MUL_ROW, dims(b), NULL, dy(b, 0),
+           value(b, MUL_ROW_ROW), dx(b, MUL_ROW_X));
 }
 
 /* The broadcast factor, a row or a column, goes by the name of MUL_ROW's. Its gradient is made
@@ -65,36 +51,29 @@ void plan_mul_broadcast_backward(const PlanBackward *b) {
     }
     b->dx[MUL_ROW_ROW] = in_dtype_of_result(b, MUL_ROW_ROW, by_column ? "dcolumn" : "drow");
     if (by_column) {
-        launch_unary(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, whole, b->dx[MUL_ROW_ROW]);
+        KERNEL(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, tensor(b, whole), dx(b, MUL_ROW_ROW));
     } else {
-        launch_unary(b, PLAN_OP_SUM_ROWS, dims(b), NULL, whole, b->dx[MUL_ROW_ROW]);
+        KERNEL(b, PLAN_OP_SUM_ROWS, dims(b), NULL, tensor(b, whole), dx(b, MUL_ROW_ROW));
     }
     plan_run_unref(b->run, whole);
 }
 
 void plan_sum_columns_backward(const PlanBackward *b) {
     b->dx[SUM_COLUMNS_X] = like_input(b, SUM_COLUMNS_X, "dx");
-    launch_unary(b, PLAN_OP_SPREAD, dims(b), attrs(b), b->dy[0], b->dx[SUM_COLUMNS_X]);
+    KERNEL(b, PLAN_OP_SPREAD, dims(b), attrs(b), dy(b, 0), dx(b, SUM_COLUMNS_X));
 }
 
 static PlanTensor joined(const PlanBackward *b, PlanTensor left, PlanTensor right) {
     PlanTensor product = like_input(b, POWER_X, "dx");
-    begin(b, PLAN_OP_MUL, dims(b), NULL);
-    operand(b, left);
-    operand(b, right);
-    operand(b, product);
-    launch(b);
+    KERNEL(b, PLAN_OP_MUL, dims(b), NULL, tensor(b, left), tensor(b, right), tensor(b, product));
     return product;
 }
 
 /* A kept value to a power. */
-static PlanTensor power_of(const PlanBackward *b, unsigned value, double exponent,
+static PlanTensor power_of(const PlanBackward *b, unsigned kept, double exponent,
                            const char *name) {
     PlanTensor power = like_input(b, POWER_X, name);
-    begin(b, PLAN_OP_POWER, dims(b), &exponent);
-    value_operand(b, value);
-    operand(b, power);
-    launch(b);
+    KERNEL(b, PLAN_OP_POWER, dims(b), &exponent, value(b, kept), tensor(b, power));
     return power;
 }
 
@@ -102,7 +81,7 @@ static PlanTensor power_of(const PlanBackward *b, unsigned value, double exponen
 static void power_of_input(const PlanBackward *b, double exponent) {
     PlanTensor power = power_of(b, 0, exponent - 1, "power");
     PlanTensor slope = like_input(b, POWER_X, "slope");
-    launch_unary(b, PLAN_OP_TIMES_NUMBER, dims(b), &exponent, power, slope);
+    KERNEL(b, PLAN_OP_TIMES_NUMBER, dims(b), &exponent, tensor(b, power), tensor(b, slope));
     b->dx[POWER_X] = joined(b, b->dy[0], slope);
     plan_run_unref(b->run, slope);
     plan_run_unref(b->run, power);
@@ -113,7 +92,7 @@ static void reciprocal_root(const PlanBackward *b) {
     double minus_half = -0.5;
     PlanTensor cube = power_of(b, 1, 3, "cube");
     PlanTensor half = like_input(b, POWER_X, "half");
-    launch_unary(b, PLAN_OP_TIMES_NUMBER, dims(b), &minus_half, b->dy[0], half);
+    KERNEL(b, PLAN_OP_TIMES_NUMBER, dims(b), &minus_half, dy(b, 0), tensor(b, half));
     b->dx[POWER_X] = joined(b, half, cube);
     plan_run_unref(b->run, half);
     plan_run_unref(b->run, cube);

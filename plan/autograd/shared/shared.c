@@ -161,14 +161,10 @@ static void rows_backward(const PlanBackward *b) {
     int64_t n = dim(b, PLAN_GRAPH_SHARED_ROWS_N), width = dim(b, PLAN_GRAPH_SHARED_ROWS_WIDTH);
     int64_t rows = dim(b, PLAN_GRAPH_SHARED_ROWS_PART) * (int64_t)run->graph->shared.tensor;
     b->dx[0] = new_like(run, b->dy[0], (uint64_t)(rows * width), "dw");
-    begin(b, PLAN_OP_EMBEDDING_BACKWARD,
-          DIMS([EMBEDDING_BACKWARD_N] = n, [EMBEDDING_BACKWARD_WIDTH] = width,
-               [EMBEDDING_BACKWARD_VOCAB] = rows),
-          NULL);
-    operand(b, b->dy[0]);
-    value_operand(b, 1);
-    operand(b, b->dx[0]);
-    launch(b);
+    KERNEL(b, PLAN_OP_EMBEDDING_BACKWARD,
+           DIMS([EMBEDDING_BACKWARD_N] = n, [EMBEDDING_BACKWARD_WIDTH] = width,
+                [EMBEDDING_BACKWARD_VOCAB] = rows),
+           NULL, dy(b, 0), value(b, 1), dx(b, 0));
 }
 
 /* ---- asynchronous tensor parallel ----------------------------------------------------------- */
