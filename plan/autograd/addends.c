@@ -56,14 +56,9 @@ bool plan_addends_add(PlanRun *run, PlanEdge edge, PlanTensor *slot, PlanTensor 
     if (!are_in_kernels(run, module) || slot->storage == PLAN_NONE || !is_alone(run, *slot)) {
         return false;
     }
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_ADD_SCALED, PLAN_AXIS_NONE,
-        (int64_t[]){[ADD_SCALED_N] = (int64_t)slot->elements, [ADD_SCALED_WITHIN] = 1},
-        (double[]){1});
-    plan_run_operand(run, *slot);
-    plan_run_operand(run, gradient);
-    plan_run_operand(run, *slot);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_ADD_SCALED,
+           DIMS([ADD_SCALED_N] = (int64_t)slot->elements, [ADD_SCALED_WITHIN] = 1), &(double){1},
+           *slot, gradient, *slot);
     if (is_beside(run, edge.node, module)) {
         plan_addends_hold(run, edge.node, gradient);
     }
@@ -74,11 +69,8 @@ bool plan_addends_add(PlanRun *run, PlanEdge edge, PlanTensor *slot, PlanTensor 
 /* Inductor multiplies by 1, too. */
 static PlanTensor gradient_of_product(PlanRun *run, const PlanGraphOp *op, PlanTensor dy) {
     PlanTensor dx = plan_run_new_tensor(run, dy.elements, plan_run_dtype_of(run, dy), "dx");
-    plan_builder_begin_op(&run->builder, PLAN_OP_ADD_SCALED_BACKWARD, PLAN_AXIS_NONE,
-                          plan_graph_dims_of(run->graph, op), plan_graph_attrs_of(run->graph, op));
-    plan_run_operand(run, dy);
-    plan_run_operand(run, dx);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_ADD_SCALED_BACKWARD, plan_graph_dims_of(run->graph, op),
+           plan_graph_attrs_of(run->graph, op), dy, dx);
     return dx;
 }
 

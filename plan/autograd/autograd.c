@@ -9,6 +9,7 @@
 #include "plan/autograd/addends.h"
 #include "plan/autograd/eager.h"
 #include "plan/autograd/heap.h"
+#include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
@@ -77,11 +78,7 @@ static PlanTensor in_its_dtype(PlanRun *run, uint32_t parameter, PlanTensor grad
         return gradient;
     }
     PlanTensor cast = plan_run_new_tensor(run, gradient.elements, dtype, "gradient");
-    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)gradient.elements}, NULL);
-    plan_run_operand(run, gradient);
-    plan_run_operand(run, cast);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_CAST, DIMS((int64_t)gradient.elements), NULL, gradient, cast);
     plan_run_unref(run, gradient);
     return cast;
 }
@@ -435,10 +432,7 @@ static void run_nodes(PlanRun *run, uint32_t first) {
 
 static PlanTensor new_seed(PlanRun *run, PlanDtype dtype) {
     PlanTensor seed = plan_run_new_tensor(run, 1, dtype, "loss_gradient");
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
-                          (double[]){1.0 / (double)run->strategy->accumulate});
-    plan_run_operand(run, seed);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_FILL, DIMS(1), &(double){1.0 / (double)run->strategy->accumulate}, seed);
     return seed;
 }
 

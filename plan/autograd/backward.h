@@ -121,20 +121,9 @@ static inline void launch(const PlanBackward *b) {
     plan_run_launch(b->run);
 }
 
-static inline void kernel_of(const PlanBackward *b, PlanOpKind kind, const int64_t *op_dims,
-                             const double *op_attrs, const PlanOperand *operands, unsigned n) {
-    begin(b, kind, op_dims, op_attrs);
-    for (unsigned i = 0; i < n; i++) {
-        operand(b, operands[i]);
-    }
-    launch(b);
-}
-
 /* One kernel, of operands in the order of its row. Where they depend on something it is begun,
  * given each operand, and launched. */
-#define KERNEL(b, kind, op_dims, op_attrs, ...)                                                    \
-    kernel_of(b, kind, op_dims, op_attrs, (const PlanOperand[]){__VA_ARGS__},                      \
-              G_N_ELEMENTS(((const PlanOperand[]){__VA_ARGS__})))
+#define KERNEL(b, ...) LAUNCH_OPERANDS((b)->run, __VA_ARGS__)
 
 /* Casts what was made for input i to that input's own dtype, in which the engine hands it on. */
 void plan_give_own_dtype(const PlanBackward *b, unsigned i);

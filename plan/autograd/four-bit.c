@@ -26,28 +26,16 @@ static uint32_t new_state(PlanRun *run, uint64_t elements, PlanDtype dtype, cons
     return buffer;
 }
 
-static void begin_op(PlanRun *run, PlanOpKind kind, const int64_t *dims, const double *attrs) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, attrs);
+static PlanOperand whole(const PlanRun *run, uint32_t buffer) {
+    return plan_operand_whole(run->builder.buffers.items, buffer);
 }
-
-static void launch_whole(PlanRun *run, const uint32_t *buffers, unsigned n) {
-    for (unsigned i = 0; i < n; i++) {
-        plan_builder_whole(&run->builder, buffers[i]);
-    }
-    plan_run_launch(run);
-}
-
-#define LAUNCH_WHOLE(run, ...)                                                                     \
-    launch_whole(run, (const uint32_t[]){__VA_ARGS__},                                             \
-                 G_N_ELEMENTS(((const uint32_t[]){__VA_ARGS__})))
 
 /* Each weight has a copy of the map, beside one that is made with the first. */
 static uint32_t copy_of_map(PlanRun *run) {
     int64_t n = PLAN_FOUR_BIT_MAP;
     if (run->four_bit.map == PLAN_NONE) {
         run->four_bit.map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
-        begin_op(run, PLAN_OP_BYTE_MAP, &n, NULL);
-        LAUNCH_WHOLE(run, run->four_bit.map);
+        LAUNCH_OPERANDS(run, PLAN_OP_BYTE_MAP, &n, NULL, whole(run, run->four_bit.map));
     }
     return run->four_bit.map;
 }
@@ -56,20 +44,20 @@ static uint32_t copy_of_map(PlanRun *run) {
 static void quantize_magnitudes(PlanRun *run, PlanFourBit *state, int64_t n_blocks) {
     uint32_t magnitudes = state->absmax;
     state->offset = new_state(run, 1, PLAN_FP32, "absmax_mean");
-    begin_op(run, PLAN_OP_MEAN, &n_blocks, NULL);
-    LAUNCH_WHOLE(run, magnitudes, state->offset);
+    LAUNCH_OPERANDS(run, PLAN_OP_MEAN, &n_blocks, NULL, whole(run, magnitudes),
+                    whole(run, state->offset));
     uint32_t rest = plan_builder_buffer(&run->builder, (uint64_t)n_blocks, PLAN_FP32,
                                         PLAN_TEMPORARY_OP, 0, "rest");
     plan_builder_alloc(&run->builder, rest);
-    begin_op(run, PLAN_OP_SUB_COLUMN,
-             (int64_t[]){[SUB_COLUMN_ROWS] = 1, [SUB_COLUMN_COLS] = n_blocks}, NULL);
-    LAUNCH_WHOLE(run, magnitudes, state->offset, rest);
+    LAUNCH_OPERANDS(run, PLAN_OP_SUB_COLUMN,
+                    DIMS([SUB_COLUMN_ROWS] = 1, [SUB_COLUMN_COLS] = n_blocks), NULL,
+                    whole(run, magnitudes), whole(run, state->offset), whole(run, rest));
     uint32_t map = copy_of_map(run);
     uint64_t n_parts = parts_of((uint64_t)n_blocks, PLAN_FOUR_BIT_MAP_BLOCK);
     state->absmax = new_state(run, (uint64_t)n_blocks, PLAN_UINT8, "absmax_bytes");
     state->map_absmax = new_state(run, n_parts, PLAN_FP32, "absmax_absmax");
-    begin_op(run, PLAN_OP_QUANTIZE_BYTES, &n_blocks, NULL);
-    LAUNCH_WHOLE(run, rest, map, state->absmax, state->map_absmax);
+    LAUNCH_OPERANDS(run, PLAN_OP_QUANTIZE_BYTES, &n_blocks, NULL, whole(run, rest), whole(run, map),
+                    whole(run, state->absmax), whole(run, state->map_absmax));
     state->map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
     plan_run_copy(run, PLAN_OP_COPY, 0, map, state->map, PLAN_FOUR_BIT_MAP);
     plan_builder_free(&run->builder, rest);
@@ -101,14 +89,13 @@ uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
         new_state(run, p->elements, (PlanDtype)p->own_dtype, run->owner.parameters[parameter].name);
     state->absmax = is_double(run) ? new_temporary(run, n_blocks, PLAN_FP32, "absmax")
                                    : new_state(run, n_blocks, PLAN_FP32, "absmax");
-    begin_op(run, PLAN_OP_QUANTIZE_4BIT,
-             (int64_t[]){[QUANTIZE_4BIT_N] = (int64_t)p->numbers,
-                         [QUANTIZE_4BIT_CODE] = plan_four_bit_code(run)},
-             NULL);
-    LAUNCH_WHOLE(run, numbers, packed, state->absmax);
+    LAUNCH_OPERANDS(run, PLAN_OP_QUANTIZE_4BIT,
+                    DIMS([QUANTIZE_4BIT_N] = (int64_t)p->numbers, [QUANTIZE_4BIT_CODE] =
+                                                                      plan_four_bit_code(run)),
+                    NULL, whole(run, numbers), whole(run, packed), whole(run, state->absmax));
     state->code = new_state(run, PLAN_FOUR_BIT_VALUES, PLAN_FP32, "code");
-    begin_op(run, PLAN_OP_FILL, (int64_t[]){PLAN_FOUR_BIT_VALUES}, (double[]){0});
-    LAUNCH_WHOLE(run, state->code);
+    LAUNCH_OPERANDS(run, PLAN_OP_FILL, DIMS(PLAN_FOUR_BIT_VALUES), &(double){0},
+                    whole(run, state->code));
     if (is_double(run)) {
         quantize_magnitudes(run, state, (int64_t)n_blocks);
     }
@@ -123,25 +110,18 @@ typedef struct {
     PlanTensor magnitudes, sum, weight;
 } Copy;
 
-static void operand_of(PlanRun *run, uint32_t buffer) {
-    plan_builder_whole(&run->builder, buffer);
-}
-
 static void make_magnitudes(PlanRun *run, const PlanFourBit *state, int64_t n_blocks, Copy *copy) {
     copy->magnitudes = plan_run_new_empty(run, (uint64_t)n_blocks, PLAN_FP32, "absmax");
-    begin_op(run, PLAN_OP_DEQUANTIZE_BYTES, &n_blocks, NULL);
-    operand_of(run, state->absmax);
-    operand_of(run, state->map_absmax);
-    operand_of(run, state->map);
-    LAUNCH_BEGUN(run, copy->magnitudes);
+    LAUNCH_OPERANDS(run, PLAN_OP_DEQUANTIZE_BYTES, &n_blocks, NULL, whole(run, state->absmax),
+                    whole(run, state->map_absmax), whole(run, state->map),
+                    plan_run_operand_of(run, copy->magnitudes));
 }
 
 static void add_mean(PlanRun *run, const PlanFourBit *state, PlanTensor magnitudes,
                      PlanTensor sum) {
-    begin_op(run, PLAN_OP_ADD, (int64_t[]){[ADD_N] = (int64_t)sum.elements, [ADD_NB] = 1}, NULL);
-    plan_run_operand(run, magnitudes);
-    operand_of(run, state->offset);
-    LAUNCH_BEGUN(run, sum);
+    LAUNCH_OPERANDS(run, PLAN_OP_ADD, DIMS([ADD_N] = (int64_t)sum.elements, [ADD_NB] = 1), NULL,
+                    plan_run_operand_of(run, magnitudes), whole(run, state->offset),
+                    plan_run_operand_of(run, sum));
 }
 
 /* in_place: as backward adds the mean. */
@@ -157,17 +137,12 @@ static Copy make_copy(PlanRun *run, uint32_t parameter, bool in_place) {
         add_mean(run, state, copy.magnitudes, copy.sum);
     }
     copy.weight = plan_run_new_empty(run, p->numbers, (PlanDtype)p->copied_in, "w");
-    begin_op(run, PLAN_OP_DEQUANTIZE_4BIT,
-             (int64_t[]){[DEQUANTIZE_4BIT_N] = (int64_t)p->numbers,
-                         [DEQUANTIZE_4BIT_CODE] = plan_four_bit_code(run)},
-             NULL);
-    plan_builder_operand(&run->builder, run->flavour->parameter(run, parameter));
-    if (is_double(run)) {
-        plan_run_operand(run, copy.sum);
-    } else {
-        operand_of(run, state->absmax);
-    }
-    LAUNCH_BEGUN(run, copy.weight);
+    LAUNCH_OPERANDS(run, PLAN_OP_DEQUANTIZE_4BIT,
+                    DIMS([DEQUANTIZE_4BIT_N] = (int64_t)p->numbers, [DEQUANTIZE_4BIT_CODE] =
+                                                                        plan_four_bit_code(run)),
+                    NULL, run->flavour->parameter(run, parameter),
+                    is_double(run) ? plan_run_operand_of(run, copy.sum) : whole(run, state->absmax),
+                    plan_run_operand_of(run, copy.weight));
     return copy;
 }
 
@@ -181,14 +156,11 @@ static uint32_t parameter_of(const PlanRun *run, const PlanGraphOp *op) {
     return plan_graph_value_at(run->graph, weight)->parameter;
 }
 
-static void bias_operand(PlanRun *run, const PlanGraphOp *op) {
+static PlanOperand bias_of(PlanRun *run, const PlanGraphOp *op) {
     uint32_t bias = plan_graph_ref(run->graph, op->values + 2);
-    if (bias == PLAN_NONE) {
-        operand_of(run, PLAN_NONE);
-        return;
-    }
-    uint32_t parameter = plan_graph_value_at(run->graph, bias)->parameter;
-    plan_builder_operand(&run->builder, run->flavour->parameter(run, parameter));
+    return bias == PLAN_NONE
+               ? (PlanOperand){.buffer = PLAN_NONE}
+               : run->flavour->parameter(run, plan_graph_value_at(run->graph, bias)->parameter);
 }
 
 void plan_four_bit_forward(PlanRun *run, const PlanGraphOp *op) {
@@ -196,11 +168,9 @@ void plan_four_bit_forward(PlanRun *run, const PlanGraphOp *op) {
     Copy copy = make_copy(run, parameter_of(run, op), false);
     PlanTensor y = plan_run_new_tensor(run, (uint64_t)(dims[LINEAR_M] * dims[LINEAR_N]),
                                        plan_run_dtype_of(run, copy.weight), "y");
-    begin_op(run, PLAN_OP_LINEAR, dims, NULL);
-    plan_run_operand(run, plan_run_given(run, op, 0));
-    plan_run_operand(run, copy.weight);
-    bias_operand(run, op);
-    LAUNCH_BEGUN(run, y);
+    LAUNCH_OPERANDS(
+        run, PLAN_OP_LINEAR, dims, NULL, plan_run_operand_of(run, plan_run_given(run, op, 0)),
+        plan_run_operand_of(run, copy.weight), bias_of(run, op), plan_run_operand_of(run, y));
     plan_run_give(run, op, 0, y);
     drop_magnitudes(run, &copy);
     plan_run_unref(run, copy.weight);
@@ -214,7 +184,6 @@ void plan_four_bit_backward(const PlanBackward *b) {
     Copy copy = make_copy(run, parameter_of(run, b->op), true);
     drop_magnitudes(run, &copy);
     b->dx[0] = like_input(b, 0, "dx");
-    begin_op(run, PLAN_OP_LINEAR_DX, dims(b), NULL);
-    LAUNCH_BEGUN(run, b->dy[0], copy.weight, b->dx[0]);
+    KERNEL(b, PLAN_OP_LINEAR_DX, dims(b), NULL, dy(b, 0), tensor(b, copy.weight), dx(b, 0));
     plan_run_unref(run, copy.weight);
 }

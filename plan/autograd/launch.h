@@ -1,6 +1,6 @@
 /* plan/autograd/launch.h - ops of the compute lane in a line each, for what is written op by op:
- * latent attention, experts that exchange rows, layers and sequences that ranks share, and what
- * Muon and clipping work out.
+ * backward, latent attention, experts that exchange rows, layers and sequences that ranks share,
+ * weights in 4 bits, and what the optimizer, clipping and loss scaling work out.
  *
  * Inside plan/ only.
  */
@@ -19,6 +19,15 @@ static inline void launch_op(PlanRun *run, PlanOpKind kind, const int64_t *dims,
                              const double *attrs, const PlanTensor *tensors, unsigned n) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, attrs);
     launch_of(run, tensors, n);
+}
+
+static inline void launch_operands(PlanRun *run, PlanOpKind kind, const int64_t *dims,
+                                   const double *attrs, const PlanOperand *operands, unsigned n) {
+    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, dims, attrs);
+    for (unsigned i = 0; i < n; i++) {
+        plan_builder_operand(&run->builder, operands[i]);
+    }
+    plan_run_launch(run);
 }
 
 /* y of each number of x, or one number of all of them. */
@@ -42,6 +51,11 @@ static inline PlanTensor launch_new(PlanRun *run, PlanOpKind kind, PlanTensor x,
 #define LAUNCH(run, kind, dims, attrs, ...)                                                        \
     launch_op(run, kind, dims, attrs, (PlanTensor[]){__VA_ARGS__},                                 \
               G_N_ELEMENTS(((PlanTensor[]){__VA_ARGS__})))
+
+/* The same of operands. */
+#define LAUNCH_OPERANDS(run, kind, dims, attrs, ...)                                               \
+    launch_operands(run, kind, dims, attrs, (const PlanOperand[]){__VA_ARGS__},                    \
+                    G_N_ELEMENTS(((const PlanOperand[]){__VA_ARGS__})))
 
 /* The op begun last, of these tensors. */
 #define LAUNCH_BEGUN(run, ...)                                                                     \

@@ -19,6 +19,7 @@
  * fp16 could overflow, so it is divided before and after, by about the root of the ranks each;
  * other dtypes are averaged by the collective.
  */
+#include "plan/autograd/launch.h"
 #include "plan/autograd/offload.h"
 #include "plan/flavours/divisor.h"
 #include "plan/flavours/fsdp2.h"
@@ -60,11 +61,7 @@ static void keep_in_reduce_dtype(PlanRun *run, uint32_t p) {
     }
     PlanTensor sum = plan_run_new_tensor(run, gradient->elements, f->reduce, "accumulated");
     plan_builder_at(&run->builder, plan_run_buffer_of(run, sum))->sub = PLAN_GRADIENTS_UNSHARDED;
-    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)gradient->elements}, NULL);
-    plan_run_operand(run, *gradient);
-    plan_run_operand(run, sum);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_CAST, DIMS((int64_t)gradient->elements), NULL, *gradient, sum);
     f->parameters[p].accumulated = sum;
     plan_run_drop(run, gradient);
 }

@@ -16,6 +16,7 @@
  */
 #include "plan/optimizer/scaler.h"
 
+#include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
 
 /* torch/amp/grad_scaler.py, PyTorch 2.13: the scale times growth after so many steps in a row whose
@@ -37,9 +38,7 @@ static bool is_sharded_scaler(const PlanRun *run) {
 /* ---- numbers -------------------------------------------------------------------------------- */
 
 static void fill(PlanRun *run, PlanTensor number, double value) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1}, &value);
-    plan_run_operand(run, number);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_FILL, DIMS(1), &value, number);
 }
 
 static PlanTensor new_number(PlanRun *run, double value, const char *name) {
@@ -49,10 +48,7 @@ static PlanTensor new_number(PlanRun *run, double value, const char *name) {
 }
 
 static void launch(PlanRun *run, PlanOpKind kind, double attr, PlanTensor x, PlanTensor y) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){1}, &attr);
-    plan_run_operand(run, x);
-    plan_run_operand(run, y);
-    plan_run_launch(run);
+    LAUNCH(run, kind, DIMS(1), &attr, x, y);
 }
 
 static PlanTensor copy_of(PlanRun *run, PlanTensor x, const char *name) {
@@ -69,11 +65,7 @@ static PlanTensor cast_of(PlanRun *run, PlanTensor x, PlanDtype dtype) {
 
 static PlanTensor times_scale(PlanRun *run, PlanTensor x, const char *name) {
     PlanTensor y = plan_run_new_tensor(run, 1, PLAN_FP32, name);
-    plan_builder_begin_op(&run->builder, PLAN_OP_MUL, PLAN_AXIS_NONE, (int64_t[]){1}, NULL);
-    plan_run_operand(run, x);
-    plan_run_operand(run, run->scaler.loss_scale);
-    plan_run_operand(run, y);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_MUL, DIMS(1), NULL, x, run->scaler.loss_scale, y);
     return y;
 }
 
@@ -265,11 +257,7 @@ void plan_scaler_end_step(PlanOver *all) {
     }
     plan_run_unref(run, all->scale);
     plan_run_unref(run, all->found);
-    plan_builder_begin_op(&run->builder, PLAN_OP_UPDATE_SCALE, PLAN_AXIS_NONE, NULL,
-                          (double[]){GROWTH, BACKOFF, INTERVAL});
-    plan_run_operand(run, run->scaler.found_inf);
-    plan_run_operand(run, run->scaler.loss_scale);
-    plan_run_operand(run, run->scaler.growth);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_UPDATE_SCALE, NULL, ((double[]){GROWTH, BACKOFF, INTERVAL}),
+           run->scaler.found_inf, run->scaler.loss_scale, run->scaler.growth);
     plan_run_drop(run, &run->scaler.found_inf);
 }

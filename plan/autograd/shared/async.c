@@ -1,4 +1,5 @@
 #include "plan/autograd/shared/async.h"
+#include "plan/autograd/launch.h"
 #include "plan/autograd/shared/shared.h"
 
 const char *const plan_async_lanes[] = {"async", NULL};
@@ -192,11 +193,8 @@ static void reorder_gathered(PlanRun *run) {
                         [FLOAT8_TURN_COLS] = width,
                         [FLOAT8_TURN_INNER] = 1};
     bool is_float8 = plan_dtype_is_float8(plan_run_dtype_of(run, a->all));
-    plan_builder_begin_op(&run->builder, is_float8 ? PLAN_OP_FLOAT8_TURN : PLAN_OP_PARTS_COPY,
-                          PLAN_AXIS_NONE, is_float8 ? of_all : of_parts, NULL);
-    plan_run_operand(run, a->all);
-    plan_run_operand(run, a->turned);
-    plan_run_launch(run);
+    LAUNCH(run, is_float8 ? PLAN_OP_FLOAT8_TURN : PLAN_OP_PARTS_COPY, is_float8 ? of_all : of_parts,
+           NULL, a->all, a->turned);
 }
 
 void plan_async_begin_gather(PlanRun *run, const PlanGraphOp *gather, PlanTensor own) {
@@ -309,12 +307,9 @@ PlanTensor plan_async_scatter(PlanRun *run) {
     multiply_and_swap(run, a, partials);
     uint64_t rows = run->graph->shared.tensor, cols = elements / rows;
     PlanTensor y = plan_run_new_tensor(run, cols, run->graph->dtype, "scattered");
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_SUM_ROWS, PLAN_AXIS_NONE,
-        (int64_t[]){[SUM_ROWS_ROWS] = (int64_t)rows, [SUM_ROWS_COLS] = (int64_t)cols}, NULL);
-    plan_run_operand(run, partials);
-    plan_run_operand(run, y);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_SUM_ROWS,
+           DIMS([SUM_ROWS_ROWS] = (int64_t)rows, [SUM_ROWS_COLS] = (int64_t)cols), NULL, partials,
+           y);
     plan_run_unref(run, partials);
     drop_product(run, p);
     plan_run_unref(run, a->own);
@@ -408,11 +403,7 @@ static PlanTensor by_parts(const PlanBackward *b, const PlanGraphOp *layer) {
         return plan_run_ref(run, dy);
     }
     PlanTensor copy = plan_run_new_tensor(run, dy.elements, plan_run_dtype_of(run, dy), "by_parts");
-    plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)dy.elements}, NULL);
-    plan_run_operand(run, dy);
-    plan_run_operand(run, copy);
-    plan_run_launch(run);
+    LAUNCH(run, PLAN_OP_COPY, DIMS((int64_t)dy.elements), NULL, dy, copy);
     return copy;
 }
 

@@ -25,12 +25,10 @@ typedef struct {
 
 static Softmax softmax_of(PlanRun *run, PlanTensor logits, const int64_t *shape) {
     Softmax s = {.most = new_numbers(run, shape[0], "most")};
-    begin_op(run, PLAN_OP_LARGEST, shape, 0);
-    LAUNCH_BEGUN(run, logits, s.most);
+    LAUNCH(run, PLAN_OP_LARGEST, shape, NULL, logits, s.most);
     reduce(run, s.most, PLAN_REDUCTION_MAX);
     s.sum = new_numbers(run, shape[0], "sum");
-    begin_op(run, PLAN_OP_SUM_OF_EXPS, shape, 0);
-    LAUNCH_BEGUN(run, logits, s.most, s.sum);
+    LAUNCH(run, PLAN_OP_SUM_OF_EXPS, shape, NULL, logits, s.most, s.sum);
     reduce(run, s.sum, PLAN_REDUCTION_SUM);
     return s;
 }
@@ -42,21 +40,20 @@ void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor logits = plan_run_given(run, op, 0), target = plan_run_given(run, op, 1);
     Softmax softmax = softmax_of(run, logits, shape);
     PlanTensor zeros = new_numbers(run, rows * cols, "less_target");
-    begin_op(run, PLAN_OP_FILL, all, 0);
-    LAUNCH_BEGUN(run, zeros);
+    LAUNCH(run, PLAN_OP_FILL, all, &(double){0}, zeros);
     PlanTensor picked = new_numbers(run, rows, "picked");
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     begin_of_rank(run, PLAN_OP_PICK_TARGETS, shape);
     LAUNCH_BEGUN(run, target, logits, softmax.most, softmax.sum, zeros, picked, mask);
     reduce(run, picked, PLAN_REDUCTION_SUM);
     PlanTensor loss = new_numbers(run, 1, "loss"), total = new_numbers(run, 1, "total");
-    begin_op(run, PLAN_OP_MEAN_PICKED, DIMS(rows), 0);
+    plan_builder_begin_op(&run->builder, PLAN_OP_MEAN_PICKED, PLAN_AXIS_NONE, DIMS(rows), NULL);
     plan_vector_push(&run->builder.loss_ops, run->builder.ops.len - 1);
     LAUNCH_BEGUN(run, target, picked, loss, total);
     drop(run, picked);
     PlanTensor gradient = new_numbers(run, rows * cols, "gradient");
-    begin_op(run, PLAN_OP_ADD_SOFTMAX, shape, 0);
-    LAUNCH_BEGUN(run, zeros, logits, softmax.most, softmax.sum, gradient);
+    LAUNCH(run, PLAN_OP_ADD_SOFTMAX, shape, NULL, zeros, logits, softmax.most, softmax.sum,
+           gradient);
     drop(run, softmax.most);
     drop(run, zeros);
     drop(run, softmax.sum);
@@ -74,6 +71,6 @@ void plan_shared_compiled_loss_backward(const PlanBackward *b) {
                mask = plan_run_value(run, value_at(b, 4));
     b->dx[0] = (PlanDtype)input(b, 0)->dtype == PLAN_FP32 ? plan_run_ref(run, left)
                                                           : like_input(b, 0, "dlogits");
-    begin_op(run, PLAN_OP_SCALE_COUNTED, dims(b), 0);
-    LAUNCH_BEGUN(run, left, mask, b->dy[0], plan_run_value(run, value_at(b, 5)), b->dx[0]);
+    LAUNCH(run, PLAN_OP_SCALE_COUNTED, dims(b), NULL, left, mask, b->dy[0],
+           plan_run_value(run, value_at(b, 5)), b->dx[0]);
 }

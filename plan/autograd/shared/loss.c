@@ -9,8 +9,7 @@
 static PlanTensor applied(PlanRun *run, PlanOpKind kind, PlanTensor x, uint64_t elements,
                           const int64_t *op_dims, double attr, const char *name) {
     PlanTensor y = new_like(run, x, elements, name);
-    begin_op(run, kind, op_dims, attr);
-    LAUNCH_BEGUN(run, x, y);
+    LAUNCH(run, kind, op_dims, &attr, x, y);
     return y;
 }
 
@@ -20,23 +19,21 @@ static PlanTensor in_dtype(PlanRun *run, PlanTensor x, PlanDtype dtype, const ch
         return plan_run_ref(run, x);
     }
     PlanTensor y = plan_run_new_tensor(run, x.elements, dtype, name);
-    begin_op(run, PLAN_OP_CAST, DIMS((int64_t)x.elements), 0);
-    LAUNCH_BEGUN(run, x, y);
+    LAUNCH(run, PLAN_OP_CAST, DIMS((int64_t)x.elements), NULL, x, y);
     return y;
 }
 
 static PlanTensor less_column(PlanRun *run, PlanTensor x, PlanTensor column, int64_t rows,
                               int64_t cols, const char *name) {
     PlanTensor y = new_like(run, x, x.elements, name);
-    begin_op(run, PLAN_OP_SUB_COLUMN, DIMS([SUB_COLUMN_ROWS] = rows, [SUB_COLUMN_COLS] = cols), 0);
-    LAUNCH_BEGUN(run, x, column, y);
+    LAUNCH(run, PLAN_OP_SUB_COLUMN, DIMS([SUB_COLUMN_ROWS] = rows, [SUB_COLUMN_COLS] = cols), NULL,
+           x, column, y);
     return y;
 }
 
 static PlanTensor divided(PlanRun *run, PlanTensor a, PlanTensor by, const char *name) {
     PlanTensor y = new_like(run, a, 1, name);
-    begin_op(run, PLAN_OP_DIVIDE, DIMS(1), 0);
-    LAUNCH_BEGUN(run, a, by, y);
+    LAUNCH(run, PLAN_OP_DIVIDE, DIMS(1), NULL, a, by, y);
     return y;
 }
 
@@ -70,8 +67,7 @@ static PlanTensor log_softmax(PlanRun *run, PlanTensor logits, int64_t rows, int
 static PlanTensor safe_target(PlanRun *run, PlanTensor target, int64_t rows) {
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     PlanTensor safe = new_like(run, target, (uint64_t)rows, "safe_target");
-    begin_op(run, PLAN_OP_SAFE_TARGET, DIMS(rows), 0);
-    LAUNCH_BEGUN(run, target, mask, safe);
+    LAUNCH(run, PLAN_OP_SAFE_TARGET, DIMS(rows), NULL, target, mask, safe);
     drop(run, mask);
     return safe;
 }
@@ -80,12 +76,10 @@ static PlanTensor number_of_targets(PlanRun *run, PlanTensor target, int64_t row
                                     PlanDtype dtype) {
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     PlanTensor count = new_like(run, target, 1, "count");
-    begin_op(run, PLAN_OP_COUNT_TARGETS, DIMS(rows), 0);
-    LAUNCH_BEGUN(run, target, mask, count);
+    LAUNCH(run, PLAN_OP_COUNT_TARGETS, DIMS(rows), NULL, target, mask, count);
     drop(run, mask);
     PlanTensor total = plan_run_new_tensor(run, 1, dtype, "total");
-    begin_op(run, PLAN_OP_AS_NUMBER, DIMS(1), 0);
-    LAUNCH_BEGUN(run, count, total);
+    LAUNCH(run, PLAN_OP_AS_NUMBER, DIMS(1), NULL, count, total);
     drop(run, count);
     return total;
 }
@@ -99,18 +93,16 @@ void plan_shared_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor safe = safe_target(run, target, rows);
     PlanSharedLocal local = plan_shared_local_of(run, safe, rows, cols);
     PlanTensor picked = new_like(run, logp, n, "picked");
-    begin_op(run, PLAN_OP_PICK_COLUMN, DIMS([PICK_COLUMN_ROWS] = rows, [PICK_COLUMN_COLS] = cols),
-             0);
-    LAUNCH_BEGUN(run, logp, local.index, picked);
-    begin_op(run, PLAN_OP_ZERO_MASKED, DIMS([ZERO_MASKED_ROWS] = rows, [ZERO_MASKED_WIDTH] = 1), 0);
-    LAUNCH_BEGUN(run, local.mask, picked);
+    LAUNCH(run, PLAN_OP_PICK_COLUMN, DIMS([PICK_COLUMN_ROWS] = rows, [PICK_COLUMN_COLS] = cols),
+           NULL, logp, local.index, picked);
+    LAUNCH(run, PLAN_OP_ZERO_MASKED, DIMS([ZERO_MASKED_ROWS] = rows, [ZERO_MASKED_WIDTH] = 1), NULL,
+           local.mask, picked);
     drop(run, local.mask);
     PlanTensor whole = plan_shared_reduced(run, picked, PLAN_REDUCTION_SUM);
     PlanTensor negated = applied(run, PLAN_OP_TIMES_NUMBER, whole, n, row, -1, "negated");
     PlanTensor mask = plan_run_new_tensor(run, n, PLAN_UINT8, "counts_mask");
     PlanTensor counted = new_like(run, negated, n, "losses");
-    begin_op(run, PLAN_OP_KEEP_COUNTED, row, 0);
-    LAUNCH_BEGUN(run, negated, target, mask, counted);
+    LAUNCH(run, PLAN_OP_KEEP_COUNTED, row, NULL, negated, target, mask, counted);
     drop(run, mask);
     drop(run, negated);
     PlanTensor total = number_of_targets(run, target, rows, plan_run_dtype_of(run, logp));
@@ -140,19 +132,16 @@ static Picked picked_gradient(PlanRun *run, PlanTensor safe, PlanTensor logp, in
                               int64_t cols) {
     Picked p = {.dx = new_like(run, logp, logp.elements, "dx")};
     uint64_t n = (uint64_t)rows;
-    begin_op(run, PLAN_OP_FILL, DIMS(rows * cols), 0);
-    LAUNCH_BEGUN(run, p.dx);
+    LAUNCH(run, PLAN_OP_FILL, DIMS(rows * cols), &(double){0}, p.dx);
     p.local = plan_shared_local_of(run, safe, rows, cols);
     PlanTensor wide = new_like(run, logp, n, "wide_mask");
     p.update = new_like(run, logp, n, "update");
-    begin_op(run, PLAN_OP_PICKED_GRADIENT, DIMS(rows), 0);
-    LAUNCH_BEGUN(run, p.local.mask, wide, p.update);
+    LAUNCH(run, PLAN_OP_PICKED_GRADIENT, DIMS(rows), NULL, p.local.mask, wide, p.update);
     drop(run, wide);
     p.positions = new_like(run, safe, n, "positions");
-    begin_op(run, PLAN_OP_ARANGE, DIMS(rows), 0);
-    LAUNCH_BEGUN(run, p.positions);
-    begin_op(run, PLAN_OP_PUT_COLUMN, DIMS([PUT_COLUMN_ROWS] = rows, [PUT_COLUMN_COLS] = cols), 0);
-    LAUNCH_BEGUN(run, p.update, p.local.index, p.positions, p.dx);
+    LAUNCH(run, PLAN_OP_ARANGE, DIMS(rows), NULL, p.positions);
+    LAUNCH(run, PLAN_OP_PUT_COLUMN, DIMS([PUT_COLUMN_ROWS] = rows, [PUT_COLUMN_COLS] = cols), NULL,
+           p.update, p.local.index, p.positions, p.dx);
     return p;
 }
 
@@ -174,18 +163,16 @@ void plan_shared_loss_backward(const PlanBackward *b) {
     Picked picked = picked_gradient(run, safe, logp, rows, cols);
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     PlanTensor column = new_like(run, logp, (uint64_t)rows, "dlosses");
-    begin_op(run, PLAN_OP_SPREAD_COUNTED, DIMS(rows), 0);
-    LAUNCH_BEGUN(run, dy, target, mask, column);
+    LAUNCH(run, PLAN_OP_SPREAD_COUNTED, DIMS(rows), NULL, dy, target, mask, column);
     drop(run, mask);
     drop(run, dy);
     PlanTensor exps = applied(run, PLAN_OP_EXP, logp, logp.elements, all, 0, "exps");
     PlanTensor sum = new_like(run, logp, logp.elements, "sum");
-    begin_op(run, PLAN_OP_ADD, all, 0);
-    LAUNCH_BEGUN(run, exps, picked.dx, sum);
+    LAUNCH(run, PLAN_OP_ADD, all, NULL, exps, picked.dx, sum);
     drop(run, exps);
     b->dx[0] = new_like(run, logp, logp.elements, "dlogits");
-    begin_op(run, PLAN_OP_MUL_COLUMN, DIMS([MUL_COLUMN_ROWS] = rows, [MUL_COLUMN_COLS] = cols), 0);
-    LAUNCH_BEGUN(run, sum, column, b->dx[0]);
+    LAUNCH(run, PLAN_OP_MUL_COLUMN, DIMS([MUL_COLUMN_ROWS] = rows, [MUL_COLUMN_COLS] = cols), NULL,
+           sum, column, b->dx[0]);
     drop(run, sum);
     drop(run, column);
     drop(run, safe);

@@ -5,8 +5,7 @@
 
 PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction) {
     PlanTensor y = new_like(run, x, x.elements, "reduced");
-    begin_op(run, PLAN_OP_COPY, DIMS((int64_t)x.elements), 0);
-    LAUNCH_BEGUN(run, x, y);
+    LAUNCH(run, PLAN_OP_COPY, DIMS((int64_t)x.elements), NULL, x, y);
     begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, reduction);
     LAUNCH_BEGUN(run, y);
     return y;
@@ -55,12 +54,11 @@ static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
  * it. */
 static PlanTensor with_parts(PlanRun *run, const Tokens *t, PlanTensor x, bool back) {
     PlanTensor y = new_like(run, x, x.elements, "parts");
-    begin_op(
+    LAUNCH(
         run, PLAN_OP_PARTS_COPY,
         DIMS([PARTS_COPY_BATCH] = t->batch, [PARTS_COPY_PARTS] = t->ranks,
              [PARTS_COPY_ROWS] = t->rows, [PARTS_COPY_WIDTH] = t->width, [PARTS_COPY_BACK] = back),
-        0);
-    LAUNCH_BEGUN(run, x, y);
+        NULL, x, y);
     return y;
 }
 
@@ -131,10 +129,9 @@ PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, 
     return local;
 }
 
-static void parameter_operand(PlanRun *run, const PlanGraphOp *op, unsigned i) {
+static PlanOperand parameter_of(PlanRun *run, const PlanGraphOp *op, unsigned i) {
     uint32_t value = plan_graph_ref(run->graph, op->values + i);
-    PlanOperand p = run->flavour->parameter(run, plan_graph_value_at(run->graph, value)->parameter);
-    plan_builder_operand(&run->builder, p);
+    return run->flavour->parameter(run, plan_graph_value_at(run->graph, value)->parameter);
 }
 
 static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
@@ -143,12 +140,10 @@ static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
     int64_t part = d[PLAN_GRAPH_SHARED_ROWS_PART];
     PlanSharedLocal local = plan_shared_local_of(run, plan_run_given(run, op, 1), n, part);
     PlanTensor y = plan_run_new_tensor(run, (uint64_t)(n * width), run->graph->dtype, "y");
-    begin_op(run, PLAN_OP_EMBEDDING,
-             DIMS([EMBEDDING_N] = n, [EMBEDDING_WIDTH] = width, [EMBEDDING_VOCAB] = part), 0);
-    parameter_operand(run, op, 0);
-    plan_run_operand(run, local.index);
-    plan_run_operand(run, y);
-    plan_run_launch(run);
+    LAUNCH_OPERANDS(run, PLAN_OP_EMBEDDING,
+                    DIMS([EMBEDDING_N] = n, [EMBEDDING_WIDTH] = width, [EMBEDDING_VOCAB] = part),
+                    NULL, parameter_of(run, op, 0), plan_run_operand_of(run, local.index),
+                    plan_run_operand_of(run, y));
     drop(run, local.index);
     plan_run_give(run, op, 0, y);
     plan_run_give(run, op, 1, local.mask);

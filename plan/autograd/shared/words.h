@@ -9,10 +9,6 @@
 #include "plan/autograd/launch.h"
 #include "plan/autograd/shared/shared.h"
 
-static inline void begin_op(PlanRun *run, PlanOpKind kind, const int64_t *op_dims, double attr) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, op_dims, &attr);
-}
-
 /* An op that asks for the rank's place among those that share. */
 static inline void begin_of_rank(PlanRun *run, PlanOpKind kind, const int64_t *op_dims) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, op_dims, NULL);
