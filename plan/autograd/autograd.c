@@ -53,11 +53,7 @@ static void add_into(PlanRun *run, PlanTracedTarget target, PlanTensor *slot, Pl
 static void add_in_place(PlanRun *run, PlanTensor sum, PlanTensor gradient) {
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, sum));
     buffer->sub = PLAN_GRADIENTS_UNSHARDED; /* also where it is DDP's bucket */
-    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)gradient.elements}, NULL);
-    plan_run_operand(run, gradient);
-    plan_run_operand(run, sum);
-    plan_builder_launch(&run->builder, 0);
+    plan_run_accumulate(run, gradient, sum);
 }
 
 /* Laid out as its parameter. */

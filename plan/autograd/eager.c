@@ -69,13 +69,21 @@ void plan_run_drop(PlanRun *run, PlanTensor *tensor) {
     *tensor = PLAN_NO_TENSOR;
 }
 
-void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
+void plan_run_into(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
                    uint64_t elements) {
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
                           NULL);
     plan_builder_part(&run->builder, from, 0, elements);
     plan_builder_part(&run->builder, to, 0, elements);
     plan_builder_launch(&run->builder, lane);
+}
+
+void plan_run_accumulate(PlanRun *run, PlanTensor from, PlanTensor to) {
+    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
+                          (int64_t[]){(int64_t)from.elements}, NULL);
+    plan_run_operand(run, from);
+    plan_run_operand(run, to);
+    plan_builder_launch(&run->builder, 0);
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */

@@ -244,8 +244,8 @@ void plan_run_drop(PlanRun *run, PlanTensor *tensor);
 /* Launches the op begun last on the compute lane. With deterministic algorithms PyTorch fills its
  * new outputs first (fills.c). */
 void plan_run_launch(PlanRun *run);
-/* Launches a COPY or CAST of the first elements of one buffer into another. */
-void plan_run_copy(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
+/* Launches a COPY, CAST or ACCUMULATE of the first elements of one buffer into another. */
+void plan_run_into(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
                    uint64_t elements);
 
 /* The tensor of a graph value. Inline, to save copying the struct. */
@@ -279,6 +279,8 @@ static inline PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) {
     return (PlanOperand){
         .buffer = buffer, .offset_bytes = first * size, .elements = tensor.elements};
 }
+/* Adds one tensor to another, on the compute lane. */
+void plan_run_accumulate(PlanRun *run, PlanTensor from, PlanTensor to);
 /* Adds it to the op being built. */
 static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
     plan_builder_operand(&run->builder, plan_run_operand_of(run, tensor));

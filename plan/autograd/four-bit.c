@@ -59,7 +59,7 @@ static void quantize_magnitudes(PlanRun *run, PlanFourBit *state, int64_t n_bloc
     LAUNCH_OPERANDS(run, PLAN_OP_QUANTIZE_BYTES, &n_blocks, NULL, whole(run, rest), whole(run, map),
                     whole(run, state->absmax), whole(run, state->map_absmax));
     state->map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
-    plan_run_copy(run, PLAN_OP_COPY, 0, map, state->map, PLAN_FOUR_BIT_MAP);
+    plan_run_into(run, PLAN_OP_COPY, 0, map, state->map, PLAN_FOUR_BIT_MAP);
     plan_builder_free(&run->builder, rest);
     plan_builder_free(&run->builder, magnitudes);
 }

@@ -23,7 +23,7 @@ static void make_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
         return;
     }
     plan_builder_alloc(&run->builder, b->cast);
-    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_PRE_UNSHARD, b->local, b->cast,
+    plan_run_into(run, PLAN_OP_CAST, PLAN_FSDP1_PRE_UNSHARD, b->local, b->cast,
                   plan_fsdp1_elements(run, b->cast));
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_UNSHARD, PLAN_FSDP1_PRE_UNSHARD);
 }
@@ -89,7 +89,7 @@ static void fetch_or_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     } else {
         plan_builder_alloc(&run->builder, b->cast);
         fetch(run, f, u);
-        plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_PRE_UNSHARD, f->units[u].fetched, b->cast,
+        plan_run_into(run, PLAN_OP_CAST, PLAN_FSDP1_PRE_UNSHARD, f->units[u].fetched, b->cast,
                       plan_fsdp1_elements(run, b->cast));
         drop_fetched(run, &f->units[u]);
     }

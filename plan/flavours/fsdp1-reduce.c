@@ -7,23 +7,11 @@
 #include "plan/autograd/offload.h"
 #include "plan/flavours/fsdp1.h"
 
-static uint32_t buffer_of(PlanRun *run, PlanTensor tensor) {
-    return plan_run_buffer_of(run, tensor);
-}
-
-static void add(PlanRun *run, uint8_t lane, uint32_t from, uint32_t to, uint64_t elements) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, NULL);
-    plan_builder_part(&run->builder, from, 0, elements);
-    plan_builder_part(&run->builder, to, 0, elements);
-    plan_builder_launch(&run->builder, lane);
-}
-
 /* ---- the flat gradient ---------------------------------------------------------------------- */
 
 static PlanTensor zeros(PlanRun *run, uint64_t elements, PlanDtype dtype) {
     PlanTensor tensor = plan_run_new_empty(run, elements, dtype, "padding");
-    uint32_t buffer = buffer_of(run, tensor);
+    uint32_t buffer = plan_run_buffer_of(run, tensor);
     plan_builder_at(&run->builder, buffer)->sub = PLAN_GRADIENTS_UNSHARDED;
     plan_fsdp1_fill(run, PLAN_FSDP1_COMPUTE, buffer);
     return tensor;
@@ -47,7 +35,7 @@ static PlanTensor flat_gradient(PlanRun *run, const PlanFsdp1 *f, uint32_t u,
             plan_run_operand(run, padding[i]);
         }
         if (i < n) {
-            plan_builder_at(&run->builder, buffer_of(run, gradients[i]))->sub =
+            plan_builder_at(&run->builder, plan_run_buffer_of(run, gradients[i]))->sub =
                 PLAN_GRADIENTS_UNSHARDED;
             plan_run_operand(run, gradients[i]);
         }
@@ -64,14 +52,15 @@ void plan_fsdp1_flatten(PlanRun *run, uint32_t u, const PlanTensor *gradients) {
     PlanFsdp1 *f = run->state;
     PlanFsdp1Unit *unit = &f->units[u];
     PlanTensor flat = flat_gradient(run, f, u, gradients);
-    uint32_t sum = unit->flat_grad.storage != PLAN_NONE ? buffer_of(run, unit->flat_grad)
+    uint32_t sum = unit->flat_grad.storage != PLAN_NONE ? plan_run_buffer_of(run, unit->flat_grad)
                    : f->shards                          ? PLAN_NONE
                                                         : unit->grad;
     if (sum == PLAN_NONE) {
         unit->flat_grad = flat;
         return;
     }
-    add(run, PLAN_FSDP1_COMPUTE, buffer_of(run, flat), sum, f->flat.units[u].elements);
+    plan_run_into(run, PLAN_OP_ACCUMULATE, PLAN_FSDP1_COMPUTE, plan_run_buffer_of(run, flat), sum,
+                  f->flat.units[u].elements);
     unit->new_flat_grad = flat;
 }
 
@@ -143,14 +132,14 @@ static uint32_t make_ready(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_
     uint32_t from = flat_grad;
     if (b->cast_grad != PLAN_NONE) {
         plan_builder_alloc_empty(&run->builder, b->cast_grad);
-        plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, flat_grad, b->cast_grad, elements);
+        plan_run_into(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, flat_grad, b->cast_grad, elements);
         from = b->cast_grad;
     }
     plan_builder_alloc_empty(&run->builder, b->ready);
     if (elements < plan_fsdp1_elements(run, b->ready)) {
         plan_fsdp1_fill(run, PLAN_FSDP1_REDUCE, b->ready);
     }
-    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, from, b->ready, elements);
+    plan_run_into(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, from, b->ready, elements);
     return b->ready;
 }
 
@@ -203,7 +192,7 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
     }
     if (reduced != gradient) {
         plan_builder_alloc_empty(&run->builder, gradient);
-        plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradient,
+        plan_run_into(run, PLAN_OP_CAST, lane, reduced, gradient,
                       plan_fsdp1_elements(run, gradient));
         if (lane == PLAN_FSDP1_ALL_REDUCE) {
             plan_builder_mark(&run->builder, reduced, lane);
@@ -263,7 +252,7 @@ void plan_fsdp1_raise(PlanRun *run, uint32_t u) {
     }
     plan_run_at_unit(run, u);
     plan_builder_alloc_empty(&run->builder, b->raised);
-    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, b->low_grad, b->raised,
+    plan_run_into(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, b->low_grad, b->raised,
                   plan_fsdp1_elements(run, b->low_grad));
     unit->grad = b->raised;
     unit->holds_low = true;
@@ -285,7 +274,7 @@ void plan_fsdp1_lower(PlanRun *run, uint32_t u) {
     }
     plan_run_at_unit(run, u);
     plan_builder_alloc_empty(&run->builder, unit->b.low_grad);
-    plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, unit->grad, unit->b.low_grad,
+    plan_run_into(run, PLAN_OP_CAST, PLAN_FSDP1_COMPUTE, unit->grad, unit->b.low_grad,
                   plan_fsdp1_elements(run, unit->b.low_grad));
     plan_builder_free(&run->builder, unit->grad);
     unit->grad = unit->b.low_grad;
@@ -296,13 +285,14 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     const PlanFsdp1Buffers *b = &unit->b;
     bool is_first = unit->grad == PLAN_NONE;
     uint32_t gradient = is_first ? b->grad : b->next_grad;
-    uint32_t flat_grad = buffer_of(run, unit->flat_grad);
+    uint32_t flat_grad = plan_run_buffer_of(run, unit->flat_grad);
     uint32_t ready = make_ready(run, f, u, flat_grad);
     uint8_t lane = reduce_scatter(run, f, u, ready, gradient);
     if (is_first) {
         unit->grad = gradient;
     } else {
-        add(run, lane, gradient, unit->grad, plan_fsdp1_elements(run, gradient));
+        plan_run_into(run, PLAN_OP_ACCUMULATE, lane, gradient, unit->grad,
+                      plan_fsdp1_elements(run, gradient));
     }
     if (plan_offload_has_params(run)) {
         PlanOperand all = {.buffer = gradient, .elements = plan_fsdp1_elements(run, gradient)};
@@ -331,8 +321,8 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
 static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     PlanFsdp1Unit *unit = &f->units[u];
     const PlanFsdp1Buffers *b = &unit->b;
-    uint32_t sum =
-        unit->flat_grad.storage != PLAN_NONE ? buffer_of(run, unit->flat_grad) : unit->grad;
+    uint32_t sum = unit->flat_grad.storage != PLAN_NONE ? plan_run_buffer_of(run, unit->flat_grad)
+                                                        : unit->grad;
     uint32_t ready = make_ready(run, f, u, sum), gradient = ready;
     divide(run, PLAN_FSDP1_REDUCE, ready, f->divisor.before);
     all_reduce(run, PLAN_FSDP1_REDUCE, ready, run->strategy->ranks);
@@ -340,7 +330,7 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     if (b->grad != PLAN_NONE) {
         gradient = plan_fsdp1_lives(run, b->grad) ? b->next_grad : b->grad;
         plan_builder_alloc_empty(&run->builder, gradient);
-        plan_run_copy(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, ready, gradient,
+        plan_run_into(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, ready, gradient,
                       plan_fsdp1_elements(run, gradient));
         if (ready == sum) {
             plan_builder_mark(&run->builder, sum, PLAN_FSDP1_REDUCE);

@@ -85,7 +85,7 @@ static uint32_t largest_of_ranks(const Place *at, uint64_t n, uint32_t own) {
     PlanRun *run = at->run;
     const PlanFsdp2 *f = run->state;
     uint32_t reduced = buffer_for(at, n, PLAN_FP32, "reduced");
-    plan_run_copy(run, PLAN_OP_COPY, at->lane, own, reduced, n);
+    plan_run_into(run, PLAN_OP_COPY, at->lane, own, reduced, n);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD,
         (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)n, [ALL_REDUCE_RANKS] = (int64_t)f->ranks},

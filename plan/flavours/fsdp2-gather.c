@@ -87,7 +87,7 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t shard, uint8_t lan
     uint64_t elements = plan_fsdp2_chunk(f, p);
     uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, sub, lane, "cast_shard");
     plan_builder_alloc_empty(&run->builder, cast);
-    plan_run_copy(run, PLAN_OP_CAST, lane, shard, cast, elements);
+    plan_run_into(run, PLAN_OP_CAST, lane, shard, cast, elements);
     return cast;
 }
 
@@ -375,7 +375,7 @@ static void copy_out_alone(PlanRun *run, uint32_t u) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         staged = stage_next(run, p, staged);
         make_whole(run, p);
-        plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
+        plan_run_into(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
                       staged == PLAN_NONE ? f->parameters[p].shard : staged, f->parameters[p].whole,
                       plan_fsdp2_chunk(f, p));
     }

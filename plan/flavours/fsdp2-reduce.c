@@ -33,11 +33,7 @@ static void take_in(PlanRun *run, uint32_t p) {
     if (f->parameters[p].accumulated.storage == PLAN_NONE || gradient->storage == PLAN_NONE) {
         return;
     }
-    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)gradient->elements}, NULL);
-    plan_run_operand(run, *gradient);
-    plan_run_operand(run, f->parameters[p].accumulated);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+    plan_run_accumulate(run, *gradient, f->parameters[p].accumulated);
     plan_run_drop(run, gradient);
 }
 
@@ -199,7 +195,7 @@ static void copy_alone(PlanRun *run, const PlanFsdp2Unit *unit, uint32_t reduced
         plan_builder_whole(&run->builder, from);
         plan_builder_launch(&run->builder, PLAN_FSDP2_REDUCE);
     }
-    plan_run_copy(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, from, reduced, unit->trained);
+    plan_run_into(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, from, reduced, unit->trained);
     if (from != f->reducing) {
         plan_builder_free(&run->builder, from);
     }
@@ -301,11 +297,7 @@ static uint32_t *ready_event(PlanFsdp2 *f, PlanFsdp2Unit *unit) {
 
 /* All that was reduced within the group lies in one buffer of each pass. */
 static void add_partial(PlanRun *run, const PlanFsdp2Unit *unit, uint32_t from, uint32_t to) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)unit->trained}, NULL);
-    plan_builder_whole(&run->builder, from);
-    plan_builder_whole(&run->builder, to);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_REDUCE);
+    plan_run_into(run, PLAN_OP_ACCUMULATE, PLAN_FSDP2_REDUCE, from, to, unit->trained);
 }
 
 /* Returns what goes when the function returns; PLAN_NONE where that is what stays. */
@@ -342,7 +334,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         bool is_first = unit->gradients == PLAN_NONE && !plan_offload_has_params(run);
         gradients = new_shards(run, unit, f->master, lane,
                                is_first ? PLAN_GRADIENTS_SHARDED : PLAN_TEMPORARY_OP);
-        plan_run_copy(run, PLAN_OP_CAST, lane, reduced, gradients, unit->trained);
+        plan_run_into(run, PLAN_OP_CAST, lane, reduced, gradients, unit->trained);
     }
     bool goes = f->reduce != f->master && !f->reduces_replicas;
     free_if_any(run, goes && !f->is_of_2_15 ? reduced : PLAN_NONE);

@@ -189,7 +189,7 @@ static void cast_gradients(PlanRun *run, const Zero1 *z, Unit *unit) {
     unit->gradients = plan_builder_buffer(&run->builder, unit->slice, z->master,
                                           PLAN_GRADIENTS_SHARDED, LANE_COMPUTE, "gradient_shard");
     plan_builder_alloc(&run->builder, unit->gradients);
-    plan_run_copy(run, PLAN_OP_CAST, LANE_COMPUTE, reduced, unit->gradients, unit->slice);
+    plan_run_into(run, PLAN_OP_CAST, LANE_COMPUTE, reduced, unit->gradients, unit->slice);
     plan_builder_free(&run->builder, reduced);
 }
 
@@ -230,7 +230,7 @@ static void gather(PlanRun *run, const Zero1 *z, Unit *unit) {
         part = plan_builder_buffer(&run->builder, unit->slice, z->param, PLAN_COMMUNICATION_GATHER,
                                    LANE_COMPUTE, "cast_shard");
         plan_builder_alloc(&run->builder, part);
-        plan_run_copy(run, PLAN_OP_CAST, LANE_COMPUTE, unit->shard, part, unit->slice);
+        plan_run_into(run, PLAN_OP_CAST, LANE_COMPUTE, unit->shard, part, unit->slice);
     }
     unit->gathered = plan_builder_buffer(&run->builder, (uint64_t)padded, z->param,
                                          PLAN_COMMUNICATION_GATHER, LANE_COMPUTE, "gathered");

@@ -44,11 +44,7 @@ PlanTensor plan_clip_new_zero(PlanRun *run) {
 /* The square of the norm of parameters that are not sharded: there are none. */
 static void add_what_is_whole(const PlanClip *c, PlanTensor square) {
     PlanTensor zero = plan_clip_new_zero(c->run);
-    plan_builder_begin_op(&c->run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE, (int64_t[]){1},
-                          NULL);
-    plan_run_operand(c->run, zero);
-    plan_run_operand(c->run, square);
-    plan_builder_launch(&c->run->builder, 0);
+    plan_run_accumulate(c->run, zero, square);
     plan_run_unref(c->run, zero);
 }
 

@@ -133,7 +133,7 @@ static PlanTensor straightened(PlanRun *run, const PlanDealt *x) {
 
 static PlanTensor added_up(PlanRun *run, const PlanDealt *x) {
     PlanTensor sum = new_like(run, x->part, x->part.elements, "sum");
-    plan_run_copy(run, PLAN_OP_COPY, 0, plan_run_buffer_of(run, x->part),
+    plan_run_into(run, PLAN_OP_COPY, 0, plan_run_buffer_of(run, x->part),
                   plan_run_buffer_of(run, sum), sum.elements);
     communicate(run, PLAN_OP_ALL_REDUCE, sum.elements, PLAN_NO_TENSOR, sum);
     return sum;

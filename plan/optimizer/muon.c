@@ -90,7 +90,7 @@ static PlanDealt begin(const Matrix *m, PlanTensor mix) {
         x = plan_run_ref(m->run, mix);
     } else {
         x = plan_run_new_tensor(m->run, m->owned.elements, PLAN_BF16, "x");
-        plan_run_copy(m->run, PLAN_OP_CAST, 0, from, plan_run_buffer_of(m->run, x), x.elements);
+        plan_run_into(m->run, PLAN_OP_CAST, 0, from, plan_run_buffer_of(m->run, x), x.elements);
     }
     divide_by_norm(m, x);
     PlanDealt dealt = {.part = x,
