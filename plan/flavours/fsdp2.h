@@ -2,7 +2,8 @@
  *
  * Inside plan/ only. fsdp2.c has the order of a step; fsdp2-layout.c deals parameters out;
  * fsdp2-gather.c goes from shards to whole parameters and back, fsdp2-float8.c the same for weights
- * that are gathered in float8; fsdp2-reduce.c goes from whole gradients to the shards'.
+ * that are gathered in float8; fsdp2-gradients.c has the gradients of whole parameters and packs
+ * them, fsdp2-reduce.c goes from there to the shards'.
  *
  * Each parameter is dealt out by its first dimension in chunks of rows, one to each rank. What one
  * rank has of all parameters of a unit, padded, is its slice; slices side by side are what a unit
@@ -187,8 +188,19 @@ void plan_fsdp2_name_scales(PlanRun *run, uint32_t unit);
 void plan_fsdp2_forget_scales(PlanRun *run, uint32_t unit);
 void plan_fsdp2_precompute_scales(PlanRun *run); /* of all weights, after the optimizer's step */
 
-/* ---- reducing (fsdp2-reduce.c) --------------------------------------------------------------- */
+/* ---- whole gradients (fsdp2-gradients.c) ----------------------------------------------------- */
 
 PlanDtype plan_fsdp2_gradient_dtype(const PlanRun *run, uint32_t parameter, PlanDtype made);
+/* Makes a unit's gradients those of all passes so far and, where the pass reduces, of all ranks
+ * that share layers. */
+void plan_fsdp2_take_gradients(PlanRun *run, uint32_t unit);
+void plan_fsdp2_leave_gradients(PlanRun *run, uint32_t unit); /* to the pass that reduces them */
+/* Packs a unit's into the buffer to reduce, and lets go of them. Returns the last one if a loop
+ * variable holds it until the function that also reduces returns, else NULL: on one rank the loop
+ * is not run, 2.4 had none, and that of 2.15 has returned by then. */
+PlanTensor *plan_fsdp2_pack_gradients(PlanRun *run, uint32_t unit);
+
+/* ---- reducing (fsdp2-reduce.c) --------------------------------------------------------------- */
+
 void plan_fsdp2_post_backward(PlanRun *run, uint32_t unit);
 void plan_fsdp2_end_backward(PlanRun *run);
