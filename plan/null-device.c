@@ -3,10 +3,6 @@
 
 #include "plan/player.h"
 
-static PlanAnswer boundary(gpointer self, const PlanPosition *at, GError **error) {
-    return PLAN_DONE;
-}
-
 static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **error) {
     PlanNullCounts *counts = self;
     counts->floor_bytes = counts->live_bytes;
@@ -23,7 +19,6 @@ static PlanAnswer null_alloc(gpointer self, const PlanPosition *at, uint32_t buf
     if (counts->live_bytes > counts->peak_bytes) {
         counts->peak_bytes = counts->live_bytes;
         counts->peak_section = at->section;
-        counts->peak_index = at->index;
         memcpy(counts->at_peak, counts->live, sizeof counts->live);
     }
     return PLAN_DONE;
@@ -76,7 +71,6 @@ static PlanAnswer null_host_op(gpointer self, const PlanPosition *at, const Plan
 
 const PlanDevice plan_null_device = {
     .name = "null",
-    .section_begins = boundary,
     .section_ends = section_ends,
     .alloc = null_alloc,
     .free = null_free,

@@ -32,27 +32,29 @@ void plan_player_free(PlanPlayer *player) {
     g_free(player);
 }
 
+#define ASK(hook, ...) (device->hook ? device->hook(self, at, __VA_ARGS__) : PLAN_DONE)
+
 static PlanAnswer ask(PlanPlayer *player, const PlanInstr *instr, GError **error) {
     const PlanDevice *device = player->device;
     const PlanPosition *at = &player->at;
     gpointer self = player->self;
     switch ((PlanInstrKind)instr->kind) {
     case PLAN_ALLOC:
-        return device->alloc(self, at, instr->arg, error);
+        return ASK(alloc, instr->arg, error);
     case PLAN_FREE:
-        return device->free(self, at, instr->arg, error);
+        return ASK(free, instr->arg, error);
     case PLAN_MARK:
-        return device->mark(self, at, instr->arg, instr->lane, error);
+        return ASK(mark, instr->arg, instr->lane, error);
     case PLAN_LAUNCH:
-        return device->launch(self, at, &at->role->ops[instr->arg], instr->lane, error);
+        return ASK(launch, &at->role->ops[instr->arg], instr->lane, error);
     case PLAN_RECORD:
-        return device->record(self, at, instr->arg, instr->lane, error);
+        return ASK(record, instr->arg, instr->lane, error);
     case PLAN_WAIT:
-        return device->wait(self, at, instr->arg, instr->before, instr->lane, error);
+        return ASK(wait, instr->arg, instr->before, instr->lane, error);
     case PLAN_HOST_WAIT:
-        return device->host_wait(self, at, instr->arg, instr->before, error);
+        return ASK(host_wait, instr->arg, instr->before, error);
     case PLAN_HOST_OP:
-        return device->host_op(self, at, &at->role->ops[instr->arg], error);
+        return ASK(host_op, &at->role->ops[instr->arg], error);
     case PLAN_N_INSTRS:
         break;
     }
@@ -87,6 +89,8 @@ static PlanAnswer play_instrs(PlanPlayer *player, uint32_t end, GError **error) 
 
 /* At most so many instructions and boundaries, and no step after `last`. */
 static PlanAnswer play(PlanPlayer *player, uint64_t most, int32_t last, GError **error) {
+    const PlanDevice *device = player->device;
+    gpointer self = player->self;
     PlanPosition *at = &player->at;
     PlanAnswer answer = PLAN_DONE;
     while (most > 0 && answer == PLAN_DONE && !player->at_end && at->step <= last) {
@@ -98,11 +102,11 @@ static PlanAnswer play(PlanPlayer *player, uint64_t most, int32_t last, GError *
         }
         most--;
         if (!player->begun) {
-            answer = player->device->section_begins(player->self, at, error);
+            answer = ASK(section_begins, error);
             player->begun = answer == PLAN_DONE;
         } else {
             at->instr = &player->boundary;
-            answer = player->device->section_ends(player->self, at, error);
+            answer = ASK(section_ends, error);
             if (answer == PLAN_DONE) {
                 next_section(player);
             }

@@ -30,8 +30,8 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    /* One function for each kind of instruction, and two for the ends of sections. None may be
-     * NULL. self is what the player was made with. */
+    /* One function for each kind of instruction, and two for the ends of sections. NULL: the device
+     * does nothing there. self is what the player was made with. */
     PlanAnswer (*section_begins)(gpointer self, const PlanPosition *at, GError **error);
     PlanAnswer (*section_ends)(gpointer self, const PlanPosition *at, GError **error);
     PlanAnswer (*alloc)(gpointer self, const PlanPosition *at, uint32_t buffer, GError **error);
@@ -80,7 +80,6 @@ typedef struct {
     uint64_t live_bytes, peak_bytes; /* exact bytes of live buffers */
     uint64_t floor_bytes;            /* live at the end of the last section */
     PlanSection peak_section;
-    uint32_t peak_index;
     uint64_t at_peak[PLAN_N_SUBCATEGORIES], live[PLAN_N_SUBCATEGORIES];
 } PlanNullCounts;
 

@@ -117,46 +117,11 @@ static PlanAnswer mark(gpointer self, const PlanPosition *at, uint32_t buffer, u
     return PLAN_DONE;
 }
 
-static PlanAnswer boundary(gpointer self, const PlanPosition *at, GError **error) {
-    return PLAN_DONE;
-}
-
-static PlanAnswer launch(gpointer self, const PlanPosition *at, const PlanOp *op, uint32_t lane,
-                         GError **error) {
-    return PLAN_DONE;
-}
-
-static PlanAnswer record(gpointer self, const PlanPosition *at, uint32_t event, uint32_t lane,
-                         GError **error) {
-    return PLAN_DONE;
-}
-
-static PlanAnswer wait_lane(gpointer self, const PlanPosition *at, uint32_t event,
-                            uint32_t steps_before, uint32_t lane, GError **error) {
-    return PLAN_DONE;
-}
-
-static PlanAnswer host_wait(gpointer self, const PlanPosition *at, uint32_t event,
-                            uint32_t steps_before, GError **error) {
-    return PLAN_DONE;
-}
-
-static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
-    return PLAN_DONE;
-}
-
 static const PlanDevice instructions = {
     .name = "replay",
-    .section_begins = boundary,
-    .section_ends = boundary,
     .alloc = alloc,
     .free = release,
     .mark = mark,
-    .launch = launch,
-    .record = record,
-    .wait = wait_lane,
-    .host_wait = host_wait,
-    .host_op = host_op,
 };
 
 /* ---- the play ------------------------------------------------------------------------------- */

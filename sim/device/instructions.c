@@ -67,10 +67,6 @@ static PlanAnswer section_begins(gpointer self, const PlanPosition *at, GError *
     return PLAN_DONE;
 }
 
-static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **error) {
-    return PLAN_DONE;
-}
-
 /* Adds a row for each change of the allocated bytes. */
 static void keep_memory_row(SimDevice *device, const PlanPosition *at, uint32_t buffer) {
     GArray *rows = device->memory_rows;
@@ -245,7 +241,6 @@ static PlanAnswer host_op(gpointer self, const PlanPosition *at, const PlanOp *o
 const PlanDevice sim_device = {
     .name = "sim",
     .section_begins = section_begins,
-    .section_ends = section_ends,
     .alloc = alloc,
     .free = free_buffer,
     .mark = mark,

@@ -19,7 +19,6 @@
 /* Plays the plan's requests again over an allocator that is given the answers, so that it is known
  * which stream each was of. */
 typedef struct {
-    PlanNullCounts counts; /* first: what plan_null_device takes this for */
     MemoryAnswers *answers;
     MemoryCaching *caching;
     MemoryBlock **blocks; /* by buffer */
@@ -80,11 +79,11 @@ static PlanAnswer section_ends(gpointer self, const PlanPosition *at, GError **e
 
 static bool write_script(const Plan *plan, uint32_t rank, uint32_t steps, MemoryAnswers *answers,
                          GError **error) {
-    PlanDevice device = plan_null_device;
-    device.alloc = alloc;
-    device.free = release;
-    device.mark = mark;
-    device.section_ends = section_ends;
+    const PlanDevice device = {.name = "moments",
+                               .section_ends = section_ends,
+                               .alloc = alloc,
+                               .free = release,
+                               .mark = mark};
     Moments moments = {.answers = answers};
     g_autoptr(MemoryVirtual) segments =
         memory_virtual_new(ORACLE_MEMORY_BYTES, ORACLE_MEMORY_BYTES, &hooks, &moments);

@@ -80,26 +80,7 @@ static PlanAnswer stubborn_launch(gpointer self, const PlanPosition *at, const P
     return s->asked % 3 ? (s->refusals++, PLAN_NOT_YET) : PLAN_DONE;
 }
 
-static PlanAnswer yes(gpointer self, const PlanPosition *at, GError **error) {
-    return PLAN_DONE;
-}
-static PlanAnswer yes1(gpointer self, const PlanPosition *at, uint32_t a, GError **error) {
-    return PLAN_DONE;
-}
-static PlanAnswer yes2(gpointer self, const PlanPosition *at, uint32_t a, uint32_t b,
-                       GError **error) {
-    return PLAN_DONE;
-}
-static PlanAnswer yes3(gpointer self, const PlanPosition *at, uint32_t a, uint32_t b, uint32_t c,
-                       GError **error) {
-    return PLAN_DONE;
-}
-static PlanAnswer yes_op(gpointer self, const PlanPosition *at, const PlanOp *op, GError **error) {
-    return PLAN_DONE;
-}
-
-static const PlanDevice stubborn = {"stubborn",      yes,  yes,  yes1, yes1,  yes2,
-                                    stubborn_launch, yes2, yes3, yes2, yes_op};
+static const PlanDevice stubborn = {.name = "stubborn", .launch = stubborn_launch};
 
 static void resumes(void) {
     g_autoptr(Plan) plan = test_plan(MLP_TOY, "ranks=2");
