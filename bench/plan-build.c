@@ -32,7 +32,7 @@ static unsigned turns;
 
 static Plan *build(const ModelNetwork *network, const PlanStrategy *strategy) {
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, NULL);
-    return plan_build(graph, strategy, network->name, network->text, NULL);
+    return plan_build(graph, strategy, network->name, network->text, PLAN_FORM_WHOLE, NULL);
 }
 
 static uint64_t bytes_of(const Plan *plan) {

@@ -21,10 +21,7 @@ static void set_all(PlanStrategy *strategy, const char *words) {
     g_assert_true(plan_strategy_settle(strategy, NULL));
 }
 
-typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *name,
-                    const char *text, GError **error);
-
-static Plan *build_by(Build *build, const char *network, const char *strategy_words) {
+static Plan *build(const char *network, const char *strategy_words, PlanForm form) {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, network, &error);
     g_assert_no_error(error);
@@ -32,15 +29,15 @@ static Plan *build_by(Build *build, const char *network, const char *strategy_wo
     PlanStrategy strategy;
     set_all(&strategy, strategy_words);
     g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, NULL);
-    return build(graph, &strategy, read->name, read->text, NULL);
+    return plan_build(graph, &strategy, read->name, read->text, form, NULL);
 }
 
 Plan *bench_plan(const char *network, const char *strategy_words) {
-    return build_by(plan_build, network, strategy_words);
+    return build(network, strategy_words, PLAN_FORM_WHOLE);
 }
 
 Plan *bench_plan_for_one(const char *network, const char *strategy_words) {
-    return build_by(plan_build_for_one, network, strategy_words);
+    return build(network, strategy_words, PLAN_FORM_FOR_ONE);
 }
 
 uint64_t bench_page_faults(void) {

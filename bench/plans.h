@@ -7,7 +7,7 @@
 
 /* strategy: "ranks=512 flavour=fsdp1 ...". */
 Plan *bench_plan(const char *network, const char *strategy);
-Plan *bench_plan_for_one(const char *network, const char *strategy); /* plan_build_for_one() */
+Plan *bench_plan_for_one(const char *network, const char *strategy); /* PLAN_FORM_FOR_ONE */
 double bench_cpu_ns(void);
 uint64_t bench_page_faults(void); /* of the process so far, those that read no file */
 /* In a process of its own, whose memory nobody has used before, and whose heap is as the command's

@@ -331,8 +331,7 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
 Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, PlanForm form,
                      GError **error) {
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
-    return graph ? plan_build_form(graph, strategy, network->name, network->text, form, error)
-                 : NULL;
+    return graph ? plan_build(graph, strategy, network->name, network->text, form, error) : NULL;
 }
 
 static void say_what_is_idle(const CliPlanSource *source, const PlanStrategy *strategy) {

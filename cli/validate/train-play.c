@@ -16,9 +16,9 @@ static void build(CliTrainCase *c, PlanForm form) {
     g_autoptr(GError) cause = NULL;
     g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
     g_clear_pointer(&c->plan, plan_free);
-    c->plan = graph ? plan_build_form(graph, &c->strategy, c->network->name, c->network->text, form,
-                                      &cause)
-                    : NULL;
+    c->plan =
+        graph ? plan_build(graph, &c->strategy, c->network->name, c->network->text, form, &cause)
+              : NULL;
     if (!c->plan) {
         cli_train_skip(c, cause->message);
     }

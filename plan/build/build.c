@@ -188,9 +188,8 @@ static bool evaluates_as_known(const Plan *plan, const PlanStrategy *strategy, G
                                      "turns, as they do in this plan; set eval_batches=0");
 }
 
-Plan *plan_build_form(const PlanGraph *graph, const PlanStrategy *strategy,
-                      const char *network_name, const char *network_text, PlanForm form,
-                      GError **error) {
+Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
+                 const char *network_text, PlanForm form, GError **error) {
     g_autoptr(Plan) plan = begin_plan(graph, strategy, network_name, network_text);
     PlanRun run;
     plan_run_init(&run, graph, strategy, plan->arena, 0);
@@ -207,14 +206,4 @@ Plan *plan_build_form(const PlanGraph *graph, const PlanStrategy *strategy,
     bool is_asked = g_getenv("FORESHARD_CHECK") != NULL;
     bool is_sound = is_asked ? plan_check(plan, error) : plan_check_sizes(plan, error);
     return is_sound ? g_steal_pointer(&plan) : NULL;
-}
-
-Plan *plan_build(const PlanGraph *graph, const PlanStrategy *strategy, const char *network_name,
-                 const char *network_text, GError **error) {
-    return plan_build_form(graph, strategy, network_name, network_text, PLAN_FORM_WHOLE, error);
-}
-
-Plan *plan_build_for_one(const PlanGraph *graph, const PlanStrategy *strategy,
-                         const char *network_name, const char *network_text, GError **error) {
-    return plan_build_form(graph, strategy, network_name, network_text, PLAN_FORM_FOR_ONE, error);
 }

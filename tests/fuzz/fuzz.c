@@ -183,7 +183,7 @@ static void build_traced(const ModelNetwork *network, const PlanGraph *graph) {
     strategy.ranks = 2;
     g_assert_true(plan_strategy_settle(&strategy, &error));
     if (network->traced && graph) {
-        g_autoptr(Plan) plan = plan_build(graph, &strategy, "damaged", "", &error);
+        g_autoptr(Plan) plan = plan_build(graph, &strategy, "damaged", "", PLAN_FORM_WHOLE, &error);
         bool is_sound = plan && plan_check(plan, &error);
         g_assert_true(is_sound || g_error_matches(error, PLAN_ERROR, PLAN_ERROR_VALUE) ||
                       g_error_matches(error, PLAN_ERROR, PLAN_ERROR_CHECK));

@@ -180,7 +180,9 @@ Plan *recording_plan(const Recording *recording, RecordingProgram program, GErro
         return NULL;
     }
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, error);
-    return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
+    return graph
+               ? plan_build(graph, &strategy, network->name, network->text, PLAN_FORM_WHOLE, error)
+               : NULL;
 }
 
 int recording_check_all(const char *program, int argc, char **argv,

@@ -1,5 +1,5 @@
 /* Strategies drawn at random, each key among all of its choices: one that is not refused makes a
- * sound plan, which plan_build() leaves to tests, and of several roles plan_build_for_one() writes
+ * sound plan, which plan_build() leaves to tests, and of several roles PLAN_FORM_FOR_ONE writes
  * the first likewise, which each eighth of them must show. A seed of another draw may be given, and
  * FORESHARD_DRAWN_PLANS in the environment says how many plans. */
 #include <string.h>
@@ -112,11 +112,8 @@ static void draw(GRand *rand, PlanStrategy *strategy, GString *ret_words) {
 
 static unsigned count = 1500, seed = 1;
 
-typedef Plan *Build(const PlanGraph *graph, const PlanStrategy *strategy, const char *name,
-                    const char *text, GError **error);
-
 /* NULL: refused. */
-static Plan *plan_of(const char *network, PlanStrategy *strategy, Build *build) {
+static Plan *plan_of(const char *network, PlanStrategy *strategy, PlanForm form) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = g_strconcat("[network]\n", network, NULL);
     g_autoptr(ModelNetwork) read = model_network_read(text, strlen(text), "drawn.ini", &error);
@@ -125,7 +122,7 @@ static Plan *plan_of(const char *network, PlanStrategy *strategy, Build *build) 
         return NULL;
     }
     g_autoptr(PlanGraph) graph = model_network_emit_for(read, strategy, NULL);
-    return graph ? build(graph, strategy, read->name, read->text, NULL) : NULL;
+    return graph ? plan_build(graph, strategy, read->name, read->text, form, NULL) : NULL;
 }
 
 /* All that a plan says, as if it had the first role alone. */
@@ -138,7 +135,7 @@ static GString *text_of_first(const Plan *plan) {
 
 /* Built for one rank, the first role has the program that it has among the others. */
 static void check_for_one(const char *network, PlanStrategy *strategy, const Plan *plan) {
-    g_autoptr(Plan) for_one = plan_of(network, strategy, plan_build_for_one);
+    g_autoptr(Plan) for_one = plan_of(network, strategy, PLAN_FORM_FOR_ONE);
     g_assert_true(for_one->for_one);
     g_assert_cmpuint(for_one->n_roles, ==, plan->n_roles);
     g_assert_cmpuint(for_one->roles[1].n_instrs[PLAN_SECTION_FIRST], ==, 0);
@@ -159,7 +156,7 @@ static bool is_idle(const char *network, const PlanStrategy *drawn, const Plan *
     PlanStrategy strategy = *drawn;
     bool is_one = plan_strategy_set(&strategy, key, value, NULL);
     g_assert_true(is_one);
-    g_autoptr(Plan) changed = plan_of(network, &strategy, plan_build);
+    g_autoptr(Plan) changed = plan_of(network, &strategy, PLAN_FORM_WHOLE);
     if (!changed) { /* this value does not go with the others */
         return true;
     }
@@ -197,7 +194,7 @@ static void idle(void) {
         g_autoptr(GString) words = g_string_new(NULL);
         draw(rand, &strategy, words);
         PlanStrategy drawn = strategy;
-        g_autoptr(Plan) plan = plan_of(network, &strategy, plan_build);
+        g_autoptr(Plan) plan = plan_of(network, &strategy, PLAN_FORM_WHOLE);
         tried += plan ? check_idle(rand, network, &drawn, plan, words->str) : 0;
     }
 }
@@ -210,7 +207,7 @@ static void sound(void) {
         PlanStrategy strategy;
         g_autoptr(GString) words = g_string_new(NULL);
         draw(rand, &strategy, words);
-        g_autoptr(Plan) plan = plan_of(network, &strategy, plan_build);
+        g_autoptr(Plan) plan = plan_of(network, &strategy, PLAN_FORM_WHOLE);
         refused += plan == NULL;
         if (!plan) {
             continue;
@@ -244,12 +241,12 @@ static void checked_when_asked(void) {
         op++;
     }
     g_array_index(graph->dims, int64_t, op->dims)++;
-    g_autoptr(Plan) plan = plan_build(graph, &strategy, "x", "", NULL);
+    g_autoptr(Plan) plan = plan_build(graph, &strategy, "x", "", PLAN_FORM_WHOLE, NULL);
     g_assert_nonnull(plan);
     g_assert_false(plan_check(plan, NULL));
     g_setenv("FORESHARD_CHECK", "1", TRUE);
     g_autoptr(GError) error = NULL;
-    g_assert_null(plan_build(graph, &strategy, "x", "", &error));
+    g_assert_null(plan_build(graph, &strategy, "x", "", PLAN_FORM_WHOLE, &error));
     g_assert_error(error, PLAN_ERROR, PLAN_ERROR_CHECK);
     g_unsetenv("FORESHARD_CHECK");
 }

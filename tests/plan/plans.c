@@ -28,7 +28,9 @@ static Plan *make(const char *network_text, const char *words, GError **error) {
         return NULL;
     }
     g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, error);
-    return graph ? plan_build(graph, &strategy, network->name, network->text, error) : NULL;
+    return graph
+               ? plan_build(graph, &strategy, network->name, network->text, PLAN_FORM_WHOLE, error)
+               : NULL;
 }
 
 Plan *test_plan(const char *network_text, const char *words) {

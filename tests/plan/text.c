@@ -46,7 +46,8 @@ static void odd_names(void) {
         plan_strategy_init(&strategy);
         g_assert_true(plan_strategy_settle(&strategy, &error));
         g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, &error);
-        g_autoptr(Plan) plan = plan_build(graph, &strategy, names[i][0], network->text, &error);
+        g_autoptr(Plan) plan =
+            plan_build(graph, &strategy, names[i][0], network->text, PLAN_FORM_WHOLE, &error);
         g_autoptr(GString) text = plan_text(plan);
         g_autoptr(Plan) again = plan_read(text->str, text->len, "x.plan", &error);
         g_assert_no_error(error);

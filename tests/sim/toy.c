@@ -99,7 +99,7 @@ static Plan *plan_of(const ModelNetwork *read, const char *settings, PlanForm fo
         return NULL;
     }
     g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, error);
-    return graph ? plan_build_form(graph, &strategy, read->name, read->text, form, error) : NULL;
+    return graph ? plan_build(graph, &strategy, read->name, read->text, form, error) : NULL;
 }
 
 static ModelNetwork *read_network(const char *name) {

@@ -33,7 +33,7 @@ Plan *toy_plan_if_known(const char *network, const char *strategy);
 Plan *toy_folded_plan(const char *network, const char *strategy, PlanForm form);
 /* Of a network file's text. */
 Plan *toy_written_plan(const char *ini, const char *strategy);
-/* The same by plan_build_for_one(). */
+/* The same in PLAN_FORM_FOR_ONE. */
 Plan *toy_written_plan_for_one(const char *ini, const char *strategy);
 
 /* The ops of a step in the order of issue, "fill:0-400 all_gather:0-700"; times from when the step
