@@ -111,6 +111,7 @@ void plan_run_clear(PlanRun *run) {
     plan_vector_clear(&run->tape.checkpoints);
     plan_vector_clear(&run->tape.kept);
     plan_vector_clear(&run->tape.largest);
+    plan_vector_clear(&run->tape.addends);
     plan_vector_clear(&run->loop.held);
     plan_vector_clear(&run->loop.buffers[0]);
     plan_vector_clear(&run->loop.buffers[1]);
