@@ -14,7 +14,8 @@ static bool are_in_kernels(const PlanRun *run, uint32_t module) {
            plan_graph_is_in_program(run->graph, module);
 }
 
-void plan_addends_hold(PlanRun *run, uint32_t node, PlanTensor tensor) {
+/* The tensor lives until the node has run, whose reference it gets. */
+static void hold(PlanRun *run, uint32_t node, PlanTensor tensor) {
     PlanAddend addend = {node, plan_run_ref(run, tensor)};
     plan_vector_push(&run->tape.addends, addend);
 }
@@ -60,7 +61,7 @@ bool plan_addends_add(PlanRun *run, PlanEdge edge, PlanTensor *slot, PlanTensor 
            DIMS([ADD_SCALED_N] = (int64_t)slot->elements, [ADD_SCALED_WITHIN] = 1), &(double){1},
            *slot, gradient, *slot);
     if (is_beside(run, edge.node, module)) {
-        plan_addends_hold(run, edge.node, gradient);
+        hold(run, edge.node, gradient);
     }
     plan_run_unref(run, gradient);
     return true;
@@ -120,7 +121,7 @@ static void hold_for_hidden(const PlanBackward *b, PlanTensor dx) {
         node = edge->node;
     }
     if (b->run->tape.nodes.items[node].checkpoint != PLAN_NONE) {
-        plan_addends_hold(b->run, node, dx);
+        hold(b->run, node, dx);
     }
 }
 
@@ -150,7 +151,7 @@ void plan_addends_read_again(PlanRun *run, uint32_t op_id) {
     for (guint i = 0; i < addends->len; i++) {
         const PlanGraphAddend *addend = plan_graph_at(addends, PlanGraphAddend, i);
         if (addend->reader == op_id) {
-            plan_addends_hold(run, node, plan_run_value(run, addend->product));
+            hold(run, node, plan_run_value(run, addend->product));
         }
     }
 }

@@ -16,7 +16,5 @@ bool plan_addends_add(PlanRun *run, PlanEdge edge, PlanTensor *slot, PlanTensor 
 void plan_addends_scale(PlanRun *run, uint32_t id, const PlanTensor *made);
 /* The block's op has run again: what its backward reads as well. */
 void plan_addends_read_again(PlanRun *run, uint32_t op_id);
-/* The tensor lives until the node has run, whose reference it gets. */
-void plan_addends_hold(PlanRun *run, uint32_t node, PlanTensor tensor);
 /* Node id has run. */
 void plan_addends_let_go(PlanRun *run, uint32_t id);

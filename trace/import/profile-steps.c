@@ -120,20 +120,18 @@ static void add_kernels(const Profile *profile, const GArray *compute, guint beg
                         ProfileStep *step) {
     g_autoptr(GArray) own = trace_intervals_new();
     g_autoptr(GArray) nccl = trace_intervals_new();
-    g_autoptr(GArray) copies = trace_intervals_new();
     for (guint i = begin; i < end; i++) {
         const ProfileKernel *kernel = kernel_at(profile, i);
         step->class_ns[kernel->what] += kernel->end_ns - kernel->start_ns;
         step->n_kernels += computes(kernel);
-        trace_intervals_add(kernel->what == PROFILE_NCCL   ? nccl
-                            : kernel->what == PROFILE_COPY ? copies
-                                                           : own,
-                            kernel->start_ns, kernel->end_ns);
+        if (kernel->what != PROFILE_COPY) {
+            trace_intervals_add(kernel->what == PROFILE_NCCL ? nccl : own, kernel->start_ns,
+                                kernel->end_ns);
+        }
     }
     step->compute_ns = covered(own);
     step->communication_ns = covered(nccl);
     step->exposed_ns = exposed_of(nccl, compute);
-    step->copies_ns = covered(copies);
 }
 
 static void add_calls(const Profile *profile, int64_t begin_ns, int64_t end_ns, ProfileStep *step) {

@@ -76,7 +76,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Profile, profile_free)
 
 typedef struct {
     int64_t time_ns; /* -1: nothing says where it begins */
-    int64_t compute_ns, communication_ns, exposed_ns, copies_ns;
+    int64_t compute_ns, communication_ns, exposed_ns;
     int64_t class_ns[PROFILE_N_CLASSES]; /* sums of durations */
     int64_t calls_ns, waits_ns;
     guint n_kernels, n_calls; /* kernels that compute; calls that do not wait */

@@ -250,7 +250,6 @@ static void play_events(Play *play) {
             use(play, event->address, event->bytes);
             allocated += event->bytes;
             active += event->bytes;
-            event->retried = for_room;
             snapshot->n_retries += for_room;
             for_room = gave_back = false;
             break;

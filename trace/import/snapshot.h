@@ -31,7 +31,6 @@ typedef enum {
 typedef struct {
     uint8_t action; /* SnapshotAction */
     bool of_pages;  /* SNAPSHOT_RESERVED and _RETURNED: pages of an expandable segment */
-    bool retried;   /* SNAPSHOT_ALLOC: the allocator had to give segments back for it */
     guint partner;  /* the event that frees what this one allocates, or allocates what it frees;
                        SNAPSHOT_NO_EVENT: it lives to the end, or from before the window */
     int64_t time_us;
