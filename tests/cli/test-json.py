@@ -19,8 +19,8 @@ NUMBERS = ['step_ms', 'step_ms_p95', 'tokens_per_s_per_gpu', 'tflops_per_gpu', '
 EXPLANATION = ['name', 'title', 'plan_digest', 'side', 'rank', 'numbers', 'lines']
 SHARDING = ['sharding', 'fits', 'step_ms', 'peak_allocated_bytes', 'peak_reserved_bytes', 'peak_by_category',
             'collectives', 'collective_bytes', 'exposed_ms']
-DIAGNOSIS = ['title', 'plan_digest', 'side', 'cluster', 'rank', 'fits', 'step_ms', 'bottleneck', 'memory', 'comm',
-             'steady_steps', 'compute_lane', 'remedies', 'causes', 'ways_to_fit', 'baselines', 'best_baseline']
+DIAGNOSIS = ['title', 'plan_digest', 'side', 'cluster', 'rank', 'memory_of_rank', 'fits', 'step_ms', 'bottleneck',
+             'memory', 'comm', 'steady_steps', 'compute_lane', 'remedies', 'causes', 'ways_to_fit', 'baselines', 'best_baseline']
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 PAGES = {
     'plan': [TOY[:3]],
