@@ -43,6 +43,8 @@ SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
  * cli/what-if/ways-to-fit.h); NULL: a plan made by hand has no network to plan again. Transfer
  * full. */
 GArray *cli_predict_ways(const CliPredictReport *report);
+/* Whether it fits by giving memory back again and again, so that ways are to be told. */
+bool cli_predict_needs_calm(const CliPredictReport *report);
 
 /* Print to standard output. */
 void cli_predict_print_text(const CliPredictReport *report);

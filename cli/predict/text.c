@@ -412,8 +412,7 @@ void cli_predict_print_text(const CliPredictReport *report) {
         print_ways(report);
     }
     print_verdict(report->prediction);
-    bool keeps_retrying = report->prediction->fits && sim_keeps_retrying(report->prediction);
-    if (keeps_retrying && report->prediction->n_ranks == 0) {
+    if (cli_predict_needs_calm(report)) {
         print_ways(report);
     }
     g_auto(CliHowSure) sure = {0};

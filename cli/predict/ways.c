@@ -1,8 +1,9 @@
-/* cli/predict/ways.c - what would make a predicted plan fit: see predict.h. */
+/* cli/predict/ways.c - what would make a predicted plan fit, or do without retries: see predict.h. */
 #include "cli/predict/predict.h"
 
 #include "cli/what-if/ways-to-fit.h"
 #include "sim/settings.h"
+#include "sim/trains-well.h"
 #include "trace/from-plan.h"
 
 GArray *cli_predict_ways(const CliPredictReport *report) {
@@ -13,4 +14,9 @@ GArray *cli_predict_ways(const CliPredictReport *report) {
     return what_if == NULL            ? NULL
            : report->prediction->fits ? cli_ways_without_retries(what_if)
                                       : cli_ways_to_fit(what_if);
+}
+
+bool cli_predict_needs_calm(const CliPredictReport *report) {
+    const SimPrediction *prediction = report->prediction;
+    return prediction->fits && sim_keeps_retrying(prediction) && prediction->n_ranks == 0;
 }

@@ -21,6 +21,8 @@ SHARDING = ['sharding', 'fits', 'step_ms', 'peak_allocated_bytes', 'peak_reserve
             'collectives', 'collective_bytes', 'exposed_ms']
 DIAGNOSIS = ['title', 'plan_digest', 'side', 'cluster', 'rank', 'memory_of_rank', 'fits', 'step_ms', 'bottleneck',
              'memory', 'comm', 'steady_steps', 'compute_lane', 'remedies', 'causes', 'ways_to_fit', 'baselines', 'best_baseline']
+RETRIES = ['gpt-175b', '-n', '64', '--cluster', 'a100-roce', '--flavour', 'fsdp1', '--param-dtype', 'bf16',
+           '--checkpointing', 'full']
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
 PAGES = {
     'plan': [TOY[:3]],
@@ -29,7 +31,7 @@ PAGES = {
     'collectives': [['--cluster', 'a100-node', '--table']],
     'plot': [[*TOY, '--knob', 'micro_batch=1,2']],
     'replay': [['gpt-toy', '-n', '2', 'replayed.trace']],
-    'predict': [TOY, [*TOY, '--every-rank'], LARGE, ['gpt2', '-n', '2', '--cluster', 'v100-dgx', '--param-dtype', 'bf16']],
+    'predict': [TOY, [*TOY, '--every-rank'], LARGE, RETRIES, ['gpt2', '-n', '2', '--cluster', 'v100-dgx', '--param-dtype', 'bf16']],
     'choose': [['gpt2', '-n', '8', '--cluster', 'a100-node', '--tokens', '1e9', '--price', '2', '--days', '9'],
                ['gpt-1t', '-n', '8', '--cluster', 'a100-node'], ['t5-11b', '-n', '2', '--cluster', 'a100-node']],
     'diagnose': [TOY, LARGE],
@@ -198,13 +200,19 @@ def check_partial_rows(run):
 
 
 def check_ways_of_predict(run):
-    """The ways that diagnose names; none of a plan that fits."""
+    """The ways that diagnose names; none of a plan that fits. Where memory is given back, what the text says does without."""
     figures = run.json('predict', *LARGE)
     said = []
     differ(said, 'ways', figures['ways_to_fit'], run.json('diagnose', *LARGE)['ways_to_fit'])
     differ(said, 'ways of what fits', 'ways_to_fit' in run.json('predict', *TOY), False)
     if not figures['ways_to_fit']:
         said.append('there is none')
+    ways, text = run.json('predict', *RETRIES)['ways_without_retries'], run('predict', *RETRIES)
+    told = re.findall(r'no retries with (.*): step ([0-9.]+) (m?s)', text)
+    differ(said, 'ways told', [round(float(step) * (1 if unit == 'ms' else 1000)) for _, step, unit in told],
+           [round(way['step_ms']) for way in ways])
+    if not ways or any(way['alloc_retries'] for way in ways):
+        said.append('without retries: %s' % ways)
     return said
 
 
