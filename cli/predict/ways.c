@@ -1,4 +1,4 @@
-/* cli/predict/ways.c - what would make a predicted plan fit, or do without retries: see predict.h. */
+/* cli/predict/ways.c - what would make a plan fit, or do without retries: see predict.h. */
 #include "cli/predict/predict.h"
 
 #include "cli/what-if/ways-to-fit.h"
