@@ -335,7 +335,9 @@ static void check_merge(const DeviceCase *d, const size_t *shape, bool first, bo
     DEVICE_OK(kernel_cuda_merge_turn(device_lane, y, lse, in, in_lse, device_put(d, block, n_block),
                                      device_put_floats(block_lse, n_block_lse), &merge));
     device_close("merged", of_y, y, out, n_out, 2e-6, 2e-6);
-    device_close_floats("merged lse", lse, out_lse, n_lse, 1e-6, 1e-6);
+    /* As in PyTorch, numbers that are up to 80 apart are subtracted in fp32: 2^-24 of that may be
+     * lost, also where what is left is small. */
+    device_close_floats("merged lse", lse, out_lse, n_lse, 80 * 0x1p-24, 1e-6);
 }
 
 static void test_merge(const DeviceCase *d) {
