@@ -7,9 +7,7 @@
 
 static void find_ways(CliChosen *chosen, const CliChoice *choice) {
     g_autoptr(CliWhatIf) what_if = cli_what_if_on(choice->header, choice->cluster, NULL);
-    chosen->ways = what_if == NULL ? NULL
-                   : choice->fits  ? cli_ways_without_retries(what_if)
-                                   : cli_ways_to_fit(what_if);
+    chosen->ways = cli_ways(what_if, choice->fits);
 }
 
 CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {

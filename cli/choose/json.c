@@ -120,8 +120,7 @@ JsonBuilder *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view)
     add_one(json, "cheapest", chosen->cheapest, view);
     add_one(json, "nearest", cli_chosen_has_fitting(chosen) ? NULL : chosen->nearest, view);
     if (chosen->ways != NULL) {
-        bool fits = cli_chosen_has_fitting(chosen);
-        cli_ways_add_json(json, fits ? "ways_without_retries" : "ways_to_fit", chosen->ways);
+        cli_ways_add_json(json, chosen->ways, cli_chosen_has_fitting(chosen));
     }
     json_builder_end_object(json);
     return json;

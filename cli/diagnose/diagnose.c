@@ -436,7 +436,7 @@ CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluste
     try_all(diagnosis);
     find_causes(diagnosis);
     predict_baselines(diagnosis);
-    diagnosis->ways_to_fit = diagnosis->base->fits ? NULL : cli_ways_to_fit(diagnosis->what_if);
+    diagnosis->ways_to_fit = diagnosis->base->fits ? NULL : cli_ways(diagnosis->what_if, false);
     cli_diagnosis_find_batch(diagnosis);
     g_clear_pointer(&diagnosis->progress, cli_progress_free);
     return g_steal_pointer(&diagnosis);

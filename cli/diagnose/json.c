@@ -176,7 +176,7 @@ void cli_diagnosis_add_json(const CliDiagnosis *diagnosis, JsonBuilder *json) {
     add_steps(json, diagnosis);
     add_compute_lane(json, diagnosis);
     add_remedies(json, diagnosis);
-    cli_ways_add_json(json, "ways_to_fit", diagnosis->ways_to_fit);
+    cli_ways_add_json(json, diagnosis->ways_to_fit, false);
     add_batch(json, diagnosis);
     add_baselines(json, diagnosis);
 }

@@ -67,7 +67,7 @@ void explain_ways_to_fit(GString *text, const CliSubject *subject) {
         g_string_append_printf(text, "ways_to_fit: %s\n", error->message);
         return;
     }
-    g_autoptr(GArray) ways = cli_ways_to_fit(what_if);
+    g_autoptr(GArray) ways = cli_ways(what_if, false);
     g_string_append(text,
                     "ways_to_fit: a list of changes, the least first, each predicted by itself; "
                     "the first that fits, the first without allocation retries, and the "

@@ -138,7 +138,7 @@ void cli_predict_print_json(const CliPredictReport *report) {
     }
     if (!prediction->fits || cli_predict_needs_calm(report)) {
         g_autoptr(GArray) ways = cli_predict_ways(report);
-        cli_ways_add_json(json, prediction->fits ? "ways_without_retries" : "ways_to_fit", ways);
+        cli_ways_add_json(json, ways, prediction->fits);
     }
     json_builder_end_object(json);
     cli_output_print_json(json);

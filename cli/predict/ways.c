@@ -11,9 +11,7 @@ GArray *cli_predict_ways(const CliPredictReport *report) {
     trace_name_plan(header, report->plan);
     sim_settings_write(header, report->cluster, report->asked);
     g_autoptr(CliWhatIf) what_if = cli_what_if_on(header, report->cluster, NULL);
-    return what_if == NULL            ? NULL
-           : report->prediction->fits ? cli_ways_without_retries(what_if)
-                                      : cli_ways_to_fit(what_if);
+    return cli_ways(what_if, report->prediction->fits);
 }
 
 bool cli_predict_needs_calm(const CliPredictReport *report) {

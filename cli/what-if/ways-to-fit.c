@@ -217,10 +217,13 @@ static GArray *try_all(CliWhatIf *what_if) {
     return ways;
 }
 
-static GArray *choose(CliWhatIf *what_if, bool without_retries) {
+GArray *cli_ways(CliWhatIf *what_if, bool fits) {
+    if (what_if == NULL) {
+        return NULL;
+    }
     g_autoptr(GArray) ways = try_all(what_if);
     GArray *chosen = ways_new();
-    guint first = first_of(ways, without_retries), calm = first_of(ways, true);
+    guint first = first_of(ways, fits), calm = first_of(ways, true);
     if (first < ways->len) {
         take(chosen, ways, first);
     }
@@ -237,21 +240,13 @@ static GArray *choose(CliWhatIf *what_if, bool without_retries) {
     return chosen;
 }
 
-GArray *cli_ways_to_fit(CliWhatIf *what_if) {
-    return choose(what_if, false);
-}
-
-GArray *cli_ways_without_retries(CliWhatIf *what_if) {
-    return choose(what_if, true);
-}
-
 const CliWay *cli_ways_best(const GArray *ways) {
     guint calm = first_of(ways, true);
     return ways->len == 0 ? NULL : way_at(ways, calm < ways->len ? calm : 0);
 }
 
-void cli_ways_add_json(JsonBuilder *json, const char *name, const GArray *ways) {
-    trace_json_begin_array(json, name);
+void cli_ways_add_json(JsonBuilder *json, const GArray *ways, bool fits) {
+    trace_json_begin_array(json, fits ? "ways_without_retries" : "ways_to_fit");
     for (guint i = 0; ways != NULL && i < ways->len; i++) {
         const CliWay *way = way_at(ways, i);
         json_builder_begin_object(json);

@@ -22,10 +22,9 @@ typedef struct {
     bool is_least_change, is_quickest; /* of several that are given */
 } CliWay;
 
-/* CliWay; empty: none of these helps. */
-GArray *cli_ways_to_fit(CliWhatIf *what_if);
-/* Of what fits by giving memory back: those that do without, the first and the quickest. */
-GArray *cli_ways_without_retries(CliWhatIf *what_if);
+/* CliWay: what makes it fit, or where it fits by giving memory back, what does without; empty: none
+ * of these helps. what_if NULL: NULL. */
+GArray *cli_ways(CliWhatIf *what_if, bool fits);
 /* The first that gives no memory back, or else the first; NULL when there is none. */
 const CliWay *cli_ways_best(const GArray *ways);
 /* Where there is none. */
@@ -36,5 +35,5 @@ const CliWay *cli_ways_best(const GArray *ways);
 /* "--checkpointing full --param-dtype bf16: step 25.310 s, 61.20 GB reserved (quickest)"; reserved:
  * the bytes in the units of whoever prints it. Transfer full. */
 char *cli_way_text(const CliWay *way, const char *reserved);
-/* An array; ways: NULL is empty. */
-void cli_ways_add_json(JsonBuilder *json, const char *name, const GArray *ways);
+/* An array, ways_to_fit or ways_without_retries; ways: NULL is empty. */
+void cli_ways_add_json(JsonBuilder *json, const GArray *ways, bool fits);
