@@ -287,6 +287,10 @@ static bool open_as_known(Opened *of, GError **error) {
     if (!cli_csv_check_columns(of->csv, words->columns, kinds[of->kind].needed, error)) {
         return false;
     }
+    if (of->csv->n_rows == 0) {
+        return cli_csv_refuse(of->csv, 1, error,
+                              "below this line, the header, stands no row; add one a measurement");
+    }
     cli_csv_add_columns(of->csv, words->columns);
     of->published = cli_published_open(kinds[of->kind].name, words, error);
     return of->published != NULL;

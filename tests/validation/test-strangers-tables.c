@@ -48,6 +48,17 @@ static void collectives(void) {
            "no cluster file has this machine", NULL, NULL);
 }
 
+/* It would be predicted in silence, and look as if all were well. */
+static void no_rows(void) {
+    static const char *const headers[] = {
+        "hardware,kind,dtype,m,n,k,extra_shape,time_us\n",
+        "hardware,nodes,gpus,op,bytes,time_us,algbw_GBps\n\n",
+        "hardware,framework,model,gpus,seq_len,micro_batch,tokens_per_s_per_gpu"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(headers); i++) {
+        strangers_refuse(headers[i], "t.csv:1: below this line, the header, stands no row");
+    }
+}
+
 /* On a switch each GPU has its own link. */
 static void groups_at_once(void) {
     EXPECT("hardware,nodes,gpus,gpus_per_node,concurrent_groups,op,bytes,time_us\n"
@@ -151,6 +162,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/strangers/products", products);
     g_test_add_func("/strangers/collectives", collectives);
+    g_test_add_func("/strangers/a table without rows", no_rows);
     g_test_add_func("/strangers/groups of collectives at once", groups_at_once);
     g_test_add_func("/strangers/collectives: bandwidths", bandwidths);
     g_test_add_func("/strangers/rules for clusters", rules_for_clusters);
