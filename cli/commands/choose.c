@@ -30,13 +30,12 @@ static const CliCommand command = {
         "values.\n"
         "Without -n or --knob ranks it tries one node, then twice as many, up to the whole "
         "cluster.\n"
-        "Experts are tried gathered by each GPU and shared by eight; sharing layers, sequences or "
-        "stages\n"
-        "takes a --knob. What does not fit is not tried again with a larger batch, less sharding "
-        "or less\n"
+        "Experts are tried gathered by each GPU and shared by eight; tensor, context and pipeline "
+        "parallel\n"
+        "take a --knob. What does not fit is not tried again with a larger batch, less sharding or "
+        "less\n"
         "recomputation. Without a dtype among the options all is tried in bf16; other commands "
-        "then "
-        "plan\n"
+        "then plan\n"
         "PyTorch's default, fp32.",
     .examples =
         "Examples:\n"

@@ -3,10 +3,10 @@
 #include <glib.h>
 
 const CliStrategyTheme cli_strategy_themes[] = {
-    {"GPUs and sharding", "ranks sharding replicate flavour wrap wrap_ends ignored "
-                          "reshard_after_forward "
-                          "reshard_root reshard_last reshard_after_backward hold_reduced "
-                          "use_orig_params init"},
+    {"GPUs and sharding",
+     "ranks sharding replicate flavour wrap wrap_ends ignored "
+     "reshard_after_forward reshard_root reshard_last reshard_after_backward hold_reduced "
+     "use_orig_params init"},
     {"batch and sequence",
      "micro_batch accumulate accumulate_sync seq document eval_batches eval_micro_batch "
      "eval_holds_logits"},
@@ -16,10 +16,9 @@ const CliStrategyTheme cli_strategy_themes[] = {
     {"what is trained: all, a part, or adapters",
      "freeze lora_rank lora_alpha lora_dropout lora_on lora_dtype lora_base "
      "lora_base_double lora_base_storage"},
-    {"layers, sequences, stages and experts that ranks share",
+    {"tensor, context, pipeline and expert parallel",
      "tensor tensor_plan sequence_parallel async_tensor context pipeline pipeline_schedule "
-     "pipeline_stages "
-     "pipeline_split expert"},
+     "pipeline_stages pipeline_split expert"},
     {"when collectives begin", "backward_prefetch forward_prefetch limit_all_gathers bucket_view "
                                "find_unused static_graph bucket_mb"},
     {"kernels",
