@@ -11,7 +11,6 @@
 
 #include "bench/plans.h"
 #include "models/network.h"
-#include "plan/build/build.h"
 #include "plan/check/check.h"
 
 static const struct {
@@ -31,8 +30,7 @@ static const char *const flavours[] = {"fsdp2", "fsdp1"};
 static unsigned turns;
 
 static Plan *build(const ModelNetwork *network, const PlanStrategy *strategy) {
-    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, NULL);
-    return plan_build(graph, strategy, network->name, network->text, PLAN_FORM_WHOLE, NULL);
+    return model_network_plan(network, strategy, PLAN_FORM_WHOLE, NULL);
 }
 
 static uint64_t bytes_of(const Plan *plan) {

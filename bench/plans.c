@@ -9,7 +9,6 @@
 #include "cli/host/heap.h"
 #include "cli/source/data-dir.h"
 #include "models/network.h"
-#include "plan/build/build.h"
 
 static void set_all(PlanStrategy *strategy, const char *words) {
     g_auto(GStrv) list = g_strsplit(words, " ", -1);
@@ -28,8 +27,7 @@ static Plan *build(const char *network, const char *strategy_words, PlanForm for
     g_autoptr(ModelNetwork) read = model_network_read_file(path, NULL);
     PlanStrategy strategy;
     set_all(&strategy, strategy_words);
-    g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, NULL);
-    return plan_build(graph, &strategy, read->name, read->text, form, NULL);
+    return model_network_plan(read, &strategy, form, NULL);
 }
 
 Plan *bench_plan(const char *network, const char *strategy_words) {

@@ -439,3 +439,9 @@ PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrateg
     graph->evaluation = emit_evaluation(network, strategy, error);
     return graph->evaluation ? g_steal_pointer(&graph) : NULL;
 }
+
+Plan *model_network_plan(const ModelNetwork *network, const PlanStrategy *strategy, PlanForm form,
+                         GError **error) {
+    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
+    return graph ? plan_build(graph, strategy, network->name, network->text, form, error) : NULL;
+}

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "plan/build/build.h"
 #include "plan/graph/graph.h"
 #include "plan/strategy/strategy.h"
 
@@ -197,6 +198,9 @@ PlanGraph *model_network_emit(const ModelNetwork *network, const ModelPass *pass
 /* The same of the pass that a strategy asks for. */
 PlanGraph *model_network_emit_for(const ModelNetwork *network, const PlanStrategy *strategy,
                                   GError **error);
+/* Its plan under a settled strategy. */
+Plan *model_network_plan(const ModelNetwork *network, const PlanStrategy *strategy, PlanForm form,
+                         GError **error);
 
 static inline uint64_t model_network_kv_heads(const ModelNetwork *network) {
     return network->kv_heads ? network->kv_heads : network->heads;

@@ -89,7 +89,7 @@ static Plan *plan_of(const Play *play, GError **error) {
     g_autofree char *words = g_strconcat("ranks=1 ", play->strategy, NULL);
     g_autoptr(ModelNetwork) network = network_of(play->name, play->network, error);
     return network && settle(&strategy, words, error)
-               ? cli_plan_build(network, &strategy, PLAN_FORM_WHOLE, error)
+               ? model_network_plan(network, &strategy, PLAN_FORM_WHOLE, error)
                : NULL;
 }
 

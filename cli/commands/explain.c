@@ -120,9 +120,10 @@ static int explain_trace(const char *name, const char *path, const Options *opti
     if (options->cluster != NULL && !is_played_on(trace, what_if->cluster, path, &error)) {
         return complain(error);
     }
-    g_autoptr(Plan) plan = what_if != NULL ? cli_plan_build(what_if->network, &what_if->strategy,
-                                                            PLAN_FORM_WHOLE, NULL)
-                                           : NULL;
+    g_autoptr(Plan) plan =
+        what_if != NULL
+            ? model_network_plan(what_if->network, &what_if->strategy, PLAN_FORM_WHOLE, NULL)
+            : NULL;
     g_autoptr(SimPrediction) prediction =
         what_if != NULL ? cli_what_if(what_if, "", NULL, NULL) : NULL;
     uint32_t rank =

@@ -328,12 +328,6 @@ static bool settle(const CliPlanSource *source, PlanStrategy *strategy, GError *
     return true;
 }
 
-Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, PlanForm form,
-                     GError **error) {
-    g_autoptr(PlanGraph) graph = model_network_emit_for(network, strategy, error);
-    return graph ? plan_build(graph, strategy, network->name, network->text, form, error) : NULL;
-}
-
 static void say_what_is_idle(const CliPlanSource *source, const PlanStrategy *strategy) {
     g_autoptr(GPtrArray) tried = g_ptr_array_new();
     for (unsigned i = 0; i < source->settings->len; i++) {
@@ -419,7 +413,7 @@ Plan *cli_plan_source_load(CliPlanSource *source, const char *name, PlanForm for
         return NULL;
     }
     say_what_is_taken(source, network, &strategy, path);
-    return cli_plan_build(network, &strategy, form, error);
+    return model_network_plan(network, &strategy, form, error);
 }
 
 Plan *cli_plan_source_load_to_hand_on(CliPlanSource *source, const char *name, GError **error) {

@@ -41,10 +41,6 @@ char *cli_plan_source_network_keys(const CliPlanSource *source);
  * Transfer full. */
 char *cli_plan_network_of(const char *title);
 
-/* The plan of a network under a settled strategy. */
-Plan *cli_plan_build(const ModelNetwork *network, const PlanStrategy *strategy, PlanForm form,
-                     GError **error);
-
 /* name: a plan file (first line "foreshard-plan ..."), which is whole, "-" for one from standard
  * input, a network's data file, or a network's name. Options given together with a plan are an
  * error. */

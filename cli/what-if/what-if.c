@@ -131,7 +131,7 @@ static bool check_digest(const CliWhatIf *what_if, const Trace *trace, GError **
         return true;
     }
     g_autoptr(Plan) plan =
-        cli_plan_build(what_if->network, &what_if->strategy, PLAN_FORM_WHOLE, error);
+        model_network_plan(what_if->network, &what_if->strategy, PLAN_FORM_WHOLE, error);
     if (plan == NULL) {
         return false;
     }
@@ -233,7 +233,7 @@ static bool change_strategy(PlanStrategy *strategy, char **changes, GError **err
 
 static SimPrediction *play(PlanForm form, const ModelNetwork *network, const PlanStrategy *strategy,
                            const ModelCluster *cluster, const SimOptions *options, GError **error) {
-    g_autoptr(Plan) plan = cli_plan_build(network, strategy, form, error);
+    g_autoptr(Plan) plan = model_network_plan(network, strategy, form, error);
     SimOptions as_needed = *options;
     as_needed.steps = options->every_rank ? options->steps : SIM_STEPS_IT_TAKES;
     return plan != NULL ? sim_predict_settled(plan, cluster, &as_needed, NULL, error) : NULL;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "models/network.h"
-#include "plan/build/build.h"
 #include "tests/oracle/recording-private.h"
 
 void recording_free(Recording *recording) {
@@ -176,13 +175,7 @@ Plan *recording_plan(const Recording *recording, RecordingProgram program, GErro
     }
     g_autoptr(ModelNetwork) network =
         model_network_read(text, strlen(text), recording->file_name, error);
-    if (!network) {
-        return NULL;
-    }
-    g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, error);
-    return graph
-               ? plan_build(graph, &strategy, network->name, network->text, PLAN_FORM_WHOLE, error)
-               : NULL;
+    return network ? model_network_plan(network, &strategy, PLAN_FORM_WHOLE, error) : NULL;
 }
 
 int recording_check_all(const char *program, int argc, char **argv,

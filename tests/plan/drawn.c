@@ -118,11 +118,8 @@ static Plan *plan_of(const char *network, PlanStrategy *strategy, PlanForm form)
     g_autofree char *text = g_strconcat("[network]\n", network, NULL);
     g_autoptr(ModelNetwork) read = model_network_read(text, strlen(text), "drawn.ini", &error);
     g_assert_no_error(error);
-    if (!plan_strategy_settle(strategy, NULL)) {
-        return NULL;
-    }
-    g_autoptr(PlanGraph) graph = model_network_emit_for(read, strategy, NULL);
-    return graph ? plan_build(graph, strategy, read->name, read->text, form, NULL) : NULL;
+    return plan_strategy_settle(strategy, NULL) ? model_network_plan(read, strategy, form, NULL)
+                                                : NULL;
 }
 
 /* All that a plan says, as if it had the first role alone. */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "models/network.h"
-#include "plan/build/build.h"
 #include "plan/op/work.h"
 
 static Plan *make(const char *network_text, const char *words, GError **error) {
@@ -24,13 +23,7 @@ static Plan *make(const char *network_text, const char *words, GError **error) {
     }
     g_autoptr(ModelNetwork) network =
         model_network_read(network_text, strlen(network_text), "toy.ini", error);
-    if (!network) {
-        return NULL;
-    }
-    g_autoptr(PlanGraph) graph = model_network_emit_for(network, &strategy, error);
-    return graph
-               ? plan_build(graph, &strategy, network->name, network->text, PLAN_FORM_WHOLE, error)
-               : NULL;
+    return network ? model_network_plan(network, &strategy, PLAN_FORM_WHOLE, error) : NULL;
 }
 
 Plan *test_plan(const char *network_text, const char *words) {

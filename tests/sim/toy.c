@@ -95,11 +95,9 @@ static bool read_strategy(const char *settings, PlanStrategy *strategy, GError *
 static Plan *plan_of(const ModelNetwork *read, const char *settings, PlanForm form,
                      GError **error) {
     PlanStrategy strategy;
-    if (!read_strategy(settings, &strategy, error)) {
-        return NULL;
-    }
-    g_autoptr(PlanGraph) graph = model_network_emit_for(read, &strategy, error);
-    return graph ? plan_build(graph, &strategy, read->name, read->text, form, error) : NULL;
+    return read_strategy(settings, &strategy, error)
+               ? model_network_plan(read, &strategy, form, error)
+               : NULL;
 }
 
 static ModelNetwork *read_network(const char *name) {
