@@ -46,7 +46,7 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
     g_autoptr(SimPrediction) prediction =
-        cli_predict_whole_if_need_be(source, name, &plan, cluster, &sim_options, trace, &error);
+        cli_predict(source, name, &plan, cluster, &sim_options, trace, &error);
     cli_every_rank_played(every);
     if (!prediction) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);

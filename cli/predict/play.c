@@ -1,6 +1,6 @@
 /* cli/predict/play.c - a plan played as most commands want it. */
 #include "cli/predict/predict.h"
-#include "sim/settled.h"
+#include "sim/built.h"
 
 const char *cli_predict_other_dtype(const SimPrediction *prediction) {
     PlanDtype dtype;
@@ -27,33 +27,29 @@ SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, T
     return if_computed(sim_predict_settled(plan, cluster, &options, trace, error), error);
 }
 
-SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *name, Plan **plan,
-                                            const ModelCluster *cluster, const SimOptions *options,
-                                            Trace *trace, GError **error) {
-    GError *refusal = NULL;
-    SimPrediction *prediction = sim_predict_settled(*plan, cluster, options, trace, &refusal);
-    for (PlanForm form = PLAN_FORM_FOLDED; g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED);) {
-        g_clear_error(&refusal);
-        plan_free(*plan);
-        *plan = cli_plan_source_load(source, name, --form, &refusal);
-        prediction =
-            *plan != NULL ? sim_predict_settled(*plan, cluster, options, trace, &refusal) : NULL;
-    }
-    if (refusal != NULL) {
-        g_propagate_error(error, refusal);
-    }
-    return prediction;
+typedef struct {
+    CliPlanSource *source;
+    const char *name;
+} Named;
+
+static Plan *load(gpointer self, PlanForm form, GError **error) {
+    const Named *named = self;
+    return cli_plan_source_load(named->source, named->name, form, error);
+}
+
+SimPrediction *cli_predict(CliPlanSource *source, const char *name, Plan **plan,
+                           const ModelCluster *cluster, const SimOptions *options, Trace *trace,
+                           GError **error) {
+    Named named = {source, name};
+    return sim_predict_built(load, &named, plan, cluster, options, trace, error);
 }
 
 SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
                                    const ModelCluster *cluster, Plan **ret_plan, GError **error) {
     SimOptions options = {.steps = SIM_STEPS_IT_TAKES};
-    g_autoptr(Plan) plan = cli_plan_source_load(source, name, PLAN_FORM_FOLDED, error);
-    if (plan == NULL) {
-        return NULL;
-    }
-    SimPrediction *prediction = if_computed(
-        cli_predict_whole_if_need_be(source, name, &plan, cluster, &options, NULL, error), error);
+    g_autoptr(Plan) plan = NULL;
+    SimPrediction *prediction =
+        if_computed(cli_predict(source, name, &plan, cluster, &options, NULL, error), error);
     if (prediction != NULL) {
         *ret_plan = g_steal_pointer(&plan);
     }

@@ -28,11 +28,11 @@ const char *cli_predict_other_dtype(const SimPrediction *prediction);
 SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
                                 GError **error);
 
-/* Plays *plan, which the source loaded folded (plan/fold.h) or not. One whose passes that are not
- * written do not repeat others is loaded with more of them, or whole, and then that is *plan. */
-SimPrediction *cli_predict_whole_if_need_be(CliPlanSource *source, const char *name, Plan **plan,
-                                            const ModelCluster *cluster, const SimOptions *options,
-                                            Trace *trace, GError **error);
+/* Plays what the name means: *plan, where the source has loaded it already. In the end *plan is as
+ * it was played (sim/built.h). */
+SimPrediction *cli_predict(CliPlanSource *source, const char *name, Plan **plan,
+                           const ModelCluster *cluster, const SimOptions *options, Trace *trace,
+                           GError **error);
 
 /* As cli_predict_play() what a plan or network comes to, without a trace. ret_plan: as it was
  * played. */

@@ -6,22 +6,14 @@
 #include <string.h>
 
 #include "cli/validate/train-time.h"
-#include "plan/build/build.h"
-#include "sim/settled.h"
+#include "sim/built.h"
 #include "sim/work.h"
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
-static void build(CliTrainCase *c, PlanForm form) {
-    g_autoptr(GError) cause = NULL;
-    g_autoptr(PlanGraph) graph = model_network_emit_for(c->network, &c->strategy, &cause);
-    g_clear_pointer(&c->plan, plan_free);
-    c->plan =
-        graph ? plan_build(graph, &c->strategy, c->network->name, c->network->text, form, &cause)
-              : NULL;
-    if (!c->plan) {
-        cli_train_skip(c, cause->message);
-    }
+static Plan *build(gpointer self, PlanForm form, GError **error) {
+    const CliTrainCase *c = self;
+    return model_network_plan(c->network, &c->strategy, form, error);
 }
 
 /* Another case of the row may differ in its cluster alone. */
@@ -33,10 +25,11 @@ static bool has_same_plan(const CliTrainCase *a, const CliTrainCase *b) {
 }
 
 void cli_train_case_plan(CliTrainCase *c, CliTrainCase *like) {
+    g_autoptr(GError) cause = NULL;
     if (like && like->plan && has_same_plan(c, like)) {
         c->plan = g_steal_pointer(&like->plan);
-    } else {
-        build(c, PLAN_FORM_FOLDED);
+    } else if (!(c->plan = build(c, PLAN_FORM_FOLDED, &cause))) {
+        cli_train_skip(c, cause->message);
     }
 }
 
@@ -86,35 +79,20 @@ static double predicted_bytes(const CliTrainCase *c, const SimPrediction *predic
                : reserved;
 }
 
-static SimPrediction *predict_plan(const CliTrainCase *c, GError **error) {
+static SimPrediction *predict(CliTrainCase *c, GError **error) {
     const char *memory_of = cli_rules_value(c->settings, "memory_of");
     SimOptions options = {.steps = SIM_STEPS_IT_TAKES,
                           .allocator = &c->allocator,
                           .unplayed = c->unplayed,
                           .memory_of_first = memory_of && g_str_equal(memory_of, "first")};
-    return sim_predict_settled(c->plan, c->cluster, &options, NULL, error);
-}
-
-/* Where passes do not repeat one another more of them are planned, and in the end all. */
-static SimPrediction *predict(CliTrainCase *c, GError **error) {
-    g_autoptr(GError) cause = NULL;
-    SimPrediction *prediction = predict_plan(c, &cause);
-    for (PlanForm form = PLAN_FORM_FOLDED; g_error_matches(cause, SIM_ERROR, SIM_ERROR_FOLDED);) {
-        g_clear_error(&cause);
-        build(c, --form);
-        prediction = c->plan ? predict_plan(c, &cause) : NULL;
-    }
-    if (cause) {
-        g_propagate_error(error, g_steal_pointer(&cause));
-    }
-    return prediction;
+    return sim_predict_built(build, c, &c->plan, c->cluster, &options, NULL, error);
 }
 
 bool cli_train_case_play(CliTrainCase *c, CliTrainRow *row) {
     g_autoptr(GError) cause = NULL;
     g_autoptr(SimPrediction) prediction = predict(c, &cause);
     if (!prediction) {
-        return c->skipped || cli_train_skip(c, cause->message);
+        return cli_train_skip(c, cause->message);
     }
     if (prediction->unsupported_dtype) {
         return cli_train_skip(c, "the GPU cannot compute in this dtype");

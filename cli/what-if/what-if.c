@@ -7,7 +7,7 @@
 #include "cli/source/cluster.h"
 #include "cli/source/plan-source.h"
 #include "cli/what-if/ahead.h"
-#include "sim/settled.h"
+#include "sim/built.h"
 
 static bool take_strategy(CliWhatIf *what_if, const Trace *trace, GError **error) {
     g_auto(GStrv) pairs = cli_settings_split(trace_get(trace, "strategy"));
@@ -231,12 +231,14 @@ static bool change_strategy(PlanStrategy *strategy, char **changes, GError **err
     return plan_strategy_settle(strategy, error);
 }
 
-static SimPrediction *play(PlanForm form, const ModelNetwork *network, const PlanStrategy *strategy,
-                           const ModelCluster *cluster, const SimOptions *options, GError **error) {
-    g_autoptr(Plan) plan = model_network_plan(network, strategy, form, error);
-    SimOptions as_needed = *options;
-    as_needed.steps = options->every_rank ? options->steps : SIM_STEPS_IT_TAKES;
-    return plan != NULL ? sim_predict_settled(plan, cluster, &as_needed, NULL, error) : NULL;
+typedef struct {
+    const ModelNetwork *network;
+    const PlanStrategy *strategy;
+} Neighbour;
+
+static Plan *build(gpointer self, PlanForm form, GError **error) {
+    const Neighbour *neighbour = self;
+    return model_network_plan(neighbour->network, neighbour->strategy, form, error);
 }
 
 static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
@@ -253,21 +255,12 @@ static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
     if (!change_strategy(&strategy, pairs, error)) {
         return NULL;
     }
-    const ModelNetwork *network = other != NULL ? other : what_if->network;
-    const ModelCluster *on = cluster != NULL ? cluster : what_if->cluster;
-    if (options->every_rank || options->rank != 0) {
-        return play(PLAN_FORM_WHOLE, network, &strategy, on, options, error);
-    }
-    PlanForm form = PLAN_FORM_FOLDED;
-    SimPrediction *prediction = play(form, network, &strategy, on, options, &refusal);
-    while (g_error_matches(refusal, SIM_ERROR, SIM_ERROR_FOLDED)) {
-        g_clear_error(&refusal);
-        prediction = play(--form, network, &strategy, on, options, &refusal);
-    }
-    if (prediction == NULL) {
-        g_propagate_error(error, refusal);
-    }
-    return prediction;
+    Neighbour neighbour = {other != NULL ? other : what_if->network, &strategy};
+    SimOptions as_needed = *options;
+    as_needed.steps = options->every_rank ? options->steps : SIM_STEPS_IT_TAKES;
+    g_autoptr(Plan) plan = NULL;
+    return sim_predict_built(build, &neighbour, &plan, cluster != NULL ? cluster : what_if->cluster,
+                             &as_needed, NULL, error);
 }
 
 /* On the trace's cluster. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "memory/options.h"
-#include "sim/predict.h"
+#include "sim/built.h"
 #include "tests/sim/toy.h"
 
 enum {
@@ -269,6 +269,56 @@ static void refused_where_all_are_played(void) {
     g_assert_error(error, SIM_ERROR, SIM_ERROR_FOLDED);
 }
 
+typedef struct {
+    const char *network, *strategy;
+    GString *forms; /* that were asked for */
+} Built;
+
+static Plan *build(gpointer self, PlanForm form, GError **error) {
+    (void)error;
+    const Built *built = self;
+    g_string_append_printf(built->forms, "%d ", (int)form);
+    return toy_folded_plan(built->network, built->strategy, form);
+}
+
+/* In as few passes as repeat: some, more, all; and whole for a trace, or each rank. */
+static void built_as_it_takes(void) {
+    static const struct {
+        const char *network, *strategy;
+        double wake_us;
+        bool traces, every_rank;
+        PlanForm last;
+    } cases[] = {
+        {"gpt2", "ranks=8 accumulate=26", 0, false, false, PLAN_FORM_FOLDED},
+        {"t5-small", "ranks=8 sharding=none autocast=bf16 micro_batch=4 accumulate=70", 0, false,
+         false, PLAN_FORM_FOLDED_LATE},
+        {"gpt-toy", "ranks=2 accumulate=400", 50, false, false, PLAN_FORM_FOR_ONE},
+        {"gpt-toy", "ranks=2 accumulate=40", 0, true, false, PLAN_FORM_WHOLE},
+        {"gpt-toy", "ranks=2 accumulate=40", 0, false, true, PLAN_FORM_WHOLE},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GString) forms = g_string_new(NULL), expected = g_string_new(NULL);
+        g_autoptr(ModelCluster) cluster = read_cluster("dgx-h100.ini");
+        g_autoptr(Trace) trace = cases[i].traces ? trace_new() : NULL;
+        g_autoptr(Plan) plan = NULL;
+        Built built = {cases[i].network, cases[i].strategy, forms};
+        SimOptions options = {.steps = SIM_STEPS_IT_TAKES, .every_rank = cases[i].every_rank};
+        cluster->device_lane_wake_us = cases[i].wake_us;
+        g_autoptr(SimPrediction) prediction =
+            sim_predict_built(build, &built, &plan, cluster, &options, trace, &error);
+        g_assert_no_error(error);
+        g_assert_nonnull(prediction);
+        bool is_whole = cases[i].last == PLAN_FORM_WHOLE;
+        int form = is_whole ? PLAN_FORM_WHOLE : PLAN_FORM_FOLDED;
+        for (; form >= (int)cases[i].last; form--) {
+            g_string_append_printf(expected, "%d ", form);
+        }
+        g_assert_cmpstr(forms->str, ==, expected->str);
+        g_assert_true((plan->roles[0].n_folded > 0) == (cases[i].last > PLAN_FORM_FOR_ONE));
+    }
+}
+
 static void settings_repeat(void) {
     static const char *const names[] = {"a100-node.ini", "a100-roce.ini"};
     for (unsigned c = 0; c < G_N_ELEMENTS(names); c++) {
@@ -322,6 +372,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/repeat/passes fold late", passes_fold_late);
     g_test_add_func("/sim/repeat/passes fold latest", passes_fold_latest);
     g_test_add_func("/sim/repeat/folded and pressed", folded_and_pressed);
+    g_test_add_func("/sim/repeat/built as it takes", built_as_it_takes);
     g_test_add_func("/sim/repeat/refused where all are played", refused_where_all_are_played);
     return g_test_run();
 }
