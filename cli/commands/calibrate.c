@@ -219,12 +219,6 @@ static int check(const Options *options) {
                : cli_complain(CLI_FAILED, "%s", error->message);
 }
 
-static void clear_options(Options *options) {
-    g_free(options->device);
-    g_free(options->output);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 static const CliCommand command = {
     .words = "",
     .give = "options alone, as in: -n 2 -o my-laptop.ini",
@@ -241,7 +235,7 @@ static const CliCommand command = {
 };
 
 int cmd_calibrate(int argc, char **argv) {
-    g_auto(Options) options = {.ranks = 1};
+    Options options = {.ranks = 1};
     const GOptionEntry entries[] = {
         {"device", 0, 0, G_OPTION_ARG_STRING, &options.device,
          "what is measured: host (default) or cuda", "DEVICE"},

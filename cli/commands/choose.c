@@ -398,19 +398,8 @@ static gint64 read_batch(const char *text) {
                                                                                : 0;
 }
 
-static void clear_options(Options *options) {
-    g_free(options->batch_text);
-    g_free(options->tokens_text);
-    g_free(options->budget_text);
-    g_strfreev(options->clusters);
-    g_strfreev(options->prices);
-    g_strfreev(options->knobs);
-    g_free(options->output);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 int cmd_choose(int argc, char **argv) {
-    g_auto(Options) options = {.top = NO_TOP, .days = INFINITY};
+    Options options = {.top = NO_TOP, .days = INFINITY};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
          "a machine: " CLI_CLUSTER_NAMED "; may be repeated", "C"},

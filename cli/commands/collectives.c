@@ -260,13 +260,6 @@ static int show(const Options *o) {
     return CLI_OK;
 }
 
-static void clear_options(Options *o) {
-    g_free(o->cluster);
-    g_free(o->algo);
-    g_free(o->proto);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 static const CliCommand command = {
     .words = "",
     .give = "options alone, as in: --cluster dgx-h100",
@@ -280,7 +273,7 @@ static const CliCommand command = {
 };
 
 int cmd_collectives(int argc, char **argv) {
-    g_auto(Options) o = {.ranks = 8, .stride = 1, .bytes = NAN};
+    Options o = {.ranks = 8, .stride = 1, .bytes = NAN};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &o.cluster, "the machine: " CLI_CLUSTER_NAMED,
          "C"},

@@ -107,7 +107,7 @@ static int complain_of_order(const char *first, const char *second) {
 
 int cmd_compare(int argc, char **argv) {
     gboolean json = FALSE;
-    g_autofree char *output = NULL;
+    char *output = NULL;
     int rank = CLI_NOT_GIVEN, device = CLI_NOT_GIVEN;
     const GOptionEntry entries[] = {
         {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print JSON (times in ns, sizes in bytes)",

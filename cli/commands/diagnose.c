@@ -54,7 +54,7 @@ static void say(const CliDiagnosis *diagnosis, bool as_json, bool as_csv) {
 }
 
 int cmd_diagnose(int argc, char **argv) {
-    g_autofree char *cluster = NULL;
+    char *cluster = NULL;
     gboolean json = FALSE, csv = FALSE;
     int rank = CLI_NOT_GIVEN;
     const GOptionEntry entries[] = {

@@ -226,13 +226,8 @@ static int explain(char **words, const Options *options, CliPlanSource *source) 
     return status;
 }
 
-static void clear_options(Options *options) {
-    g_free(options->cluster);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 int cmd_explain(int argc, char **argv) {
-    g_auto(Options) options = {.rank = CLI_NOT_GIVEN};
+    Options options = {.rank = CLI_NOT_GIVEN};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "the machine of a plan or network (default " DEFAULT_CLUSTER

@@ -44,7 +44,7 @@ static int export_trace(const char *path, Exporter *exporter, const char *output
 
 int cmd_export(int argc, char **argv) {
     gboolean chrome = FALSE, memory_viz = FALSE;
-    g_autofree char *output = NULL;
+    char *output = NULL;
     const GOptionEntry entries[] = {
         {"chrome", 0, 0, G_OPTION_ARG_NONE, &chrome,
          "JSON for Perfetto: lanes as threads, memory as counters", NULL},

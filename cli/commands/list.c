@@ -217,7 +217,7 @@ static int print_file(const List *list, const char *name, const char *output) {
 
 int cmd_list(int argc, char **argv) {
     gboolean names = FALSE, json = FALSE, csv = FALSE;
-    g_autofree char *output = NULL;
+    char *output = NULL;
     const GOptionEntry entries[] = {
         {"names", 0, 0, G_OPTION_ARG_NONE, &names, "names alone, one a line", NULL},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object: what the lists say",

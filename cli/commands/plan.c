@@ -21,14 +21,6 @@ typedef struct {
     gboolean print, check, json, memory;
 } Options;
 
-static void clear_options(Options *options) {
-    g_free(options->output);
-    g_free(options->unit);
-    g_free(options->phase);
-    g_free(options->lane);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 typedef struct {
     uint64_t count, bytes;
 } Collective;
@@ -280,7 +272,7 @@ static const CliCommand command = {
 };
 
 int cmd_plan(int argc, char **argv) {
-    g_auto(Options) options = {0};
+    Options options = {0};
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
          "write the plan here; - is standard output, which then gets no summary", "FILE"},

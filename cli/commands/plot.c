@@ -244,19 +244,8 @@ static int plot(int n_words, char **words, const Options *options, CliPlanSource
                         name);
 }
 
-static void clear_options(Options *options) {
-    g_free(options->picture);
-    g_free(options->steps);
-    g_free(options->points.output);
-    g_free(options->points.cluster);
-    g_free(options->points.published);
-    g_strfreev(options->points.knobs);
-    g_strfreev(options->points.where);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 int cmd_plot(int argc, char **argv) {
-    g_auto(Options) options = {.rank = CLI_NOT_GIVEN};
+    Options options = {.rank = CLI_NOT_GIVEN};
     CliPointsPlot *points = &options.points;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &points->output,

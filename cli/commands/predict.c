@@ -85,14 +85,6 @@ static const char *wrong_with(const Options *options) {
                : NULL;
 }
 
-static void clear_options(Options *options) {
-    g_free(options->cluster);
-    g_free(options->trace);
-    g_free(options->nccl_algo);
-    g_free(options->nccl_proto);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 static const CliCommand command = {
     .words = "(PLAN | NETWORK)",
     .least = 1,
@@ -114,7 +106,7 @@ static const CliCommand command = {
 };
 
 int cmd_predict(int argc, char **argv) {
-    g_auto(Options) options = {.steps = CLI_NOT_GIVEN};
+    Options options = {.steps = CLI_NOT_GIVEN};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,
          "the machine: " CLI_CLUSTER_NAMED, "C"},

@@ -135,13 +135,6 @@ static bool has_rank(const Plan *plan, gint rank, GError **error) {
     return false;
 }
 
-static void clear_options(Options *options) {
-    g_free(options->cluster);
-    g_free(options->device);
-    g_free(options->trace);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 static const CliCommand command = {
     .words = "(PLAN | NETWORK)",
     .least = 1,
@@ -156,7 +149,7 @@ static const CliCommand command = {
 };
 
 int cmd_rehearse(int argc, char **argv) {
-    g_auto(Options) options = {.rank = -1, .steps = 6, .seed = 1};
+    Options options = {.rank = -1, .steps = 6, .seed = 1};
     const GOptionEntry entries[] = {
         {"rank", 'r', 0, G_OPTION_ARG_INT, &options.rank, "the rank that is played", "R"},
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &options.cluster,

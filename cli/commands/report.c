@@ -138,7 +138,7 @@ static int report(int n_words, char **words, const char *cluster, const char *ou
 }
 
 int cmd_report(int argc, char **argv) {
-    g_autofree char *output = NULL, *cluster = NULL;
+    char *output = NULL, *cluster = NULL;
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,

@@ -334,17 +334,6 @@ static bool inputs_are_spared(const Options *options, const CliPlanSource *sourc
            cli_plan_source_spares(source, options->save, inputs, n - 1, error);
 }
 
-static void clear_options(Options *options) {
-    g_free(options->trace);
-    g_free(options->load);
-    g_free(options->save);
-    g_free(options->data);
-    g_free(options->pace);
-    g_free(options->device);
-    g_free(options->comm);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
-
 static const CliCommand command = {
     .words = "(PLAN | NETWORK)",
     .least = 1,
@@ -361,7 +350,7 @@ static const CliCommand command = {
 };
 
 int cmd_run(int argc, char **argv) {
-    g_auto(Options) options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
+    Options options = {.steps = 6, .seed = 1, .token_bytes = 1, .watchdog = 300};
     const GOptionEntry entries[] = {
         {"steps", 's', 0, G_OPTION_ARG_INT, &options.steps, "training steps (default 6)", "K"},
         {"trace", 't', 0, G_OPTION_ARG_FILENAME, &options.trace,

@@ -74,11 +74,23 @@ static int complain_of_option(GOptionContext *context, const GError *error) {
                         *near != '\0' ? near : "; --help lists those there are");
 }
 
+static void free_values(gpointer entries) {
+    for (const GOptionEntry *entry = entries; entry->long_name != NULL; entry++) {
+        if (entry->arg == G_OPTION_ARG_STRING || entry->arg == G_OPTION_ARG_FILENAME) {
+            g_free(*(char **)entry->arg_data);
+        } else if (entry->arg == G_OPTION_ARG_STRING_ARRAY) {
+            g_strfreev(*(char ***)entry->arg_data);
+        }
+    }
+}
+
 GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntry *entries) {
     GOptionContext *context = g_option_context_new(command->words);
+    GOptionGroup *own = g_option_group_new(NULL, NULL, NULL, (gpointer)entries, free_values);
     g_option_context_set_summary(context, command->summary);
     g_option_context_set_description(context, command->examples);
-    g_option_context_add_main_entries(context, entries, NULL);
+    g_option_group_add_entries(own, entries);
+    g_option_context_set_main_group(context, own);
     return context;
 }
 

@@ -23,7 +23,7 @@ typedef struct {
     const char *examples; /* and the exit statuses */
 } CliCommand;
 
-/* Borrows both. */
+/* Borrows both; the values that entries are given go with the context. */
 GOptionContext *cli_command_context(const CliCommand *command, const GOptionEntry *entries);
 
 /* Takes options out of argv, which keeps the words; complains of what is wrong. An unknown one is
