@@ -116,9 +116,17 @@ void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer) {
 }
 
 void plan_builder_free(PlanBuilder *builder, uint32_t buffer) {
+    if (buffer == PLAN_NONE) {
+        return;
+    }
     g_assert(builder->live.items[buffer]);
     builder->live.items[buffer] = false;
     emit(builder, PLAN_FREE, plan_builder_at(builder, buffer)->lane, buffer);
+}
+
+void plan_builder_drop(PlanBuilder *builder, uint32_t *buffer) {
+    plan_builder_free(builder, *buffer);
+    *buffer = PLAN_NONE;
 }
 
 void plan_builder_mark(PlanBuilder *builder, uint32_t buffer, uint8_t lane) {
@@ -201,15 +209,21 @@ void plan_builder_operand(PlanBuilder *builder, PlanOperand operand) {
     add(builder, ref_of(builder, &operand));
 }
 
-void plan_builder_part(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
-                       uint64_t elements) {
-    plan_builder_operand(
-        builder,
-        (PlanOperand){.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements});
-}
-
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer) {
     add(builder, buffer);
+}
+
+void plan_builder_collective(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis, uint64_t ranks,
+                             double how, PlanOperand given, PlanOperand taken) {
+    uint64_t elements = MAX(given.elements, taken.elements);
+    plan_builder_begin_op(
+        builder, kind, axis,
+        (int64_t[]){[COLLECTIVE_ELEMENTS] = (int64_t)elements, [COLLECTIVE_RANKS] = (int64_t)ranks},
+        &how);
+    if (plan_op_info(kind)->n_slots > 1) {
+        plan_builder_operand(builder, given);
+    }
+    plan_builder_operand(builder, taken);
 }
 
 PlanRef *plan_builder_room(PlanBuilder *builder, uint32_t n) {
@@ -270,6 +284,20 @@ void plan_builder_alloc_empty(PlanBuilder *builder, uint32_t buffer) {
         plan_builder_fill_empty(builder, plan_operand_whole(builder->buffers.items, buffer),
                                 plan_builder_at(builder, buffer)->lane);
     }
+}
+
+uint32_t plan_builder_new(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
+                          PlanSubcategory sub, uint8_t lane, const char *name) {
+    uint32_t buffer = plan_builder_buffer(builder, elements, dtype, sub, lane, name);
+    plan_builder_alloc(builder, buffer);
+    return buffer;
+}
+
+uint32_t plan_builder_new_empty(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
+                                PlanSubcategory sub, uint8_t lane, const char *name) {
+    uint32_t buffer = plan_builder_buffer(builder, elements, dtype, sub, lane, name);
+    plan_builder_alloc_empty(builder, buffer);
+    return buffer;
 }
 
 void plan_builder_host_op(PlanBuilder *builder) {

@@ -12,6 +12,10 @@
 #include "plan/plan.h"
 #include "plan/vector.h"
 
+enum {
+    PLAN_LANE_COMPUTE /* of each flavour's lanes the first */
+};
+
 typedef struct {
     PLAN_VECTOR(PlanInstr) sections[PLAN_N_SECTIONS];
     bool repeats[PLAN_N_SECTIONS]; /* its program is that of the section before, stored once */
@@ -57,7 +61,14 @@ void plan_builder_alloc(PlanBuilder *builder, uint32_t buffer);
  * on the buffer's lane then fills it. */
 void plan_builder_alloc_empty(PlanBuilder *builder, uint32_t buffer);
 void plan_builder_fill_empty(PlanBuilder *builder, PlanOperand part, uint8_t lane);
-void plan_builder_free(PlanBuilder *builder, uint32_t buffer);
+/* Both at once: a new buffer, allocated. */
+uint32_t plan_builder_new(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
+                          PlanSubcategory sub, uint8_t lane, const char *name);
+uint32_t plan_builder_new_empty(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
+                                PlanSubcategory sub, uint8_t lane, const char *name);
+void plan_builder_free(PlanBuilder *builder, uint32_t buffer); /* PLAN_NONE is fine */
+/* The same of a variable's, which then has none. */
+void plan_builder_drop(PlanBuilder *builder, uint32_t *buffer);
 void plan_builder_mark(PlanBuilder *builder, uint32_t buffer,
                        uint8_t lane); /* record_stream; of its own lane: nothing */
 uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane); /* a fresh event */
@@ -77,9 +88,11 @@ void plan_builder_host_wait_lane(PlanBuilder *builder, uint8_t lane);
 uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis,
                                const int64_t *dims, const double *attrs);
 void plan_builder_operand(PlanBuilder *builder, PlanOperand operand);
-void plan_builder_part(PlanBuilder *builder, uint32_t buffer, uint64_t offset_bytes,
-                       uint64_t elements);
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* PLAN_NONE: a missing operand */
+/* Begins a collective of an axis's ranks, with its operands. given: buffer PLAN_NONE where what is
+ * taken holds it already, as it does of kinds that have one operand alone. how: their attribute. */
+void plan_builder_collective(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis, uint64_t ranks,
+                             double how, PlanOperand given, PlanOperand taken);
 /* Many operands at once, as references: the caller makes each with plan_builder_ref(), writes them
  * to the room it was given for at most n, and says where they end. */
 PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand);

@@ -314,6 +314,10 @@ static inline PlanOperand plan_operand_whole(const PlanBuffer *buffers, uint32_t
     return (PlanOperand){.buffer = buffer,
                          .elements = plan_dtype_count((PlanDtype)b->dtype, b->bytes)};
 }
+static inline PlanOperand plan_operand_part(uint32_t buffer, uint64_t offset_bytes,
+                                            uint64_t elements) {
+    return (PlanOperand){.buffer = buffer, .offset_bytes = offset_bytes, .elements = elements};
+}
 /* Whether the operand is a whole buffer, or missing, so that PlanRef needs no part for it. */
 static inline bool plan_operand_is_whole(const PlanBuffer *buffers, const PlanOperand *o) {
     return o->buffer == PLAN_NONE ||

@@ -29,12 +29,9 @@ static PlanTensor sum_of(PlanRun *run, PlanTracedTarget target, PlanTensor slot,
     int64_t rows = (int64_t)gradient.elements, n = (int64_t)slot.elements;
     int64_t of_column[] = {[ADD_COLUMN_ROWS] = rows, [ADD_COLUMN_COLS] = is_view ? n / rows : 0};
     int64_t of_all[] = {[ADD_N] = n, [ADD_NB] = n};
-    plan_builder_begin_op(&run->builder, is_view ? PLAN_OP_ADD_COLUMN : PLAN_OP_ADD, PLAN_AXIS_NONE,
-                          is_view ? of_column : of_all, NULL);
-    plan_run_operand(run, slot);
-    plan_run_operand(run, gradient);
-    plan_run_operand(run, sum);
-    plan_builder_launch(&run->builder, 0);
+    LAUNCH_ON(run, PLAN_LANE_COMPUTE, is_view ? PLAN_OP_ADD_COLUMN : PLAN_OP_ADD, PLAN_AXIS_NONE,
+              is_view ? of_column : of_all, NULL, plan_run_operand_of(run, slot),
+              plan_run_operand_of(run, gradient), plan_run_operand_of(run, sum));
     return sum;
 }
 

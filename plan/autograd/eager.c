@@ -71,19 +71,14 @@ void plan_run_drop(PlanRun *run, PlanTensor *tensor) {
 
 void plan_run_into(PlanRun *run, PlanOpKind kind, uint8_t lane, uint32_t from, uint32_t to,
                    uint64_t elements) {
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)elements},
-                          NULL);
-    plan_builder_part(&run->builder, from, 0, elements);
-    plan_builder_part(&run->builder, to, 0, elements);
-    plan_builder_launch(&run->builder, lane);
+    LAUNCH_ON(run, lane, kind, PLAN_AXIS_NONE, DIMS((int64_t)elements), NULL,
+              plan_operand_part(from, 0, elements), plan_operand_part(to, 0, elements));
 }
 
 void plan_run_accumulate(PlanRun *run, PlanTensor from, PlanTensor to) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)from.elements}, NULL);
-    plan_run_operand(run, from);
-    plan_run_operand(run, to);
-    plan_builder_launch(&run->builder, 0);
+    LAUNCH_ON(run, PLAN_LANE_COMPUTE, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
+              DIMS((int64_t)from.elements), NULL, plan_run_operand_of(run, from),
+              plan_run_operand_of(run, to));
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */

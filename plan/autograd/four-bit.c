@@ -20,14 +20,11 @@ static uint64_t parts_of(uint64_t n, uint64_t part) {
 
 /* A buffer that stays. */
 static uint32_t new_state(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
-    uint32_t buffer =
-        plan_builder_buffer(&run->builder, elements, dtype, PLAN_PARAMETERS_UNSHARDED, 0, name);
-    plan_builder_alloc(&run->builder, buffer);
-    return buffer;
+    return plan_builder_new(&run->builder, elements, dtype, PLAN_PARAMETERS_UNSHARDED, 0, name);
 }
 
-static PlanOperand whole(const PlanRun *run, uint32_t buffer) {
-    return plan_operand_whole(run->builder.buffers.items, buffer);
+static uint32_t new_temporary(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
+    return plan_builder_new(&run->builder, elements, dtype, PLAN_TEMPORARY_OP, 0, name);
 }
 
 /* Each weight has a copy of the map, beside one that is made with the first. */
@@ -35,7 +32,7 @@ static uint32_t copy_of_map(PlanRun *run) {
     int64_t n = PLAN_FOUR_BIT_MAP;
     if (run->four_bit.map == PLAN_NONE) {
         run->four_bit.map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
-        LAUNCH_OPERANDS(run, PLAN_OP_BYTE_MAP, &n, NULL, whole(run, run->four_bit.map));
+        LAUNCH_OPERANDS(run, PLAN_OP_BYTE_MAP, &n, NULL, all_of(run, run->four_bit.map));
     }
     return run->four_bit.map;
 }
@@ -44,31 +41,22 @@ static uint32_t copy_of_map(PlanRun *run) {
 static void quantize_magnitudes(PlanRun *run, PlanFourBit *state, int64_t n_blocks) {
     uint32_t magnitudes = state->absmax;
     state->offset = new_state(run, 1, PLAN_FP32, "absmax_mean");
-    LAUNCH_OPERANDS(run, PLAN_OP_MEAN, &n_blocks, NULL, whole(run, magnitudes),
-                    whole(run, state->offset));
-    uint32_t rest = plan_builder_buffer(&run->builder, (uint64_t)n_blocks, PLAN_FP32,
-                                        PLAN_TEMPORARY_OP, 0, "rest");
-    plan_builder_alloc(&run->builder, rest);
+    LAUNCH_OPERANDS(run, PLAN_OP_MEAN, &n_blocks, NULL, all_of(run, magnitudes),
+                    all_of(run, state->offset));
+    uint32_t rest = new_temporary(run, (uint64_t)n_blocks, PLAN_FP32, "rest");
     LAUNCH_OPERANDS(run, PLAN_OP_SUB_COLUMN,
                     DIMS([SUB_COLUMN_ROWS] = 1, [SUB_COLUMN_COLS] = n_blocks), NULL,
-                    whole(run, magnitudes), whole(run, state->offset), whole(run, rest));
+                    all_of(run, magnitudes), all_of(run, state->offset), all_of(run, rest));
     uint32_t map = copy_of_map(run);
     uint64_t n_parts = parts_of((uint64_t)n_blocks, PLAN_FOUR_BIT_MAP_BLOCK);
     state->absmax = new_state(run, (uint64_t)n_blocks, PLAN_UINT8, "absmax_bytes");
     state->map_absmax = new_state(run, n_parts, PLAN_FP32, "absmax_absmax");
-    LAUNCH_OPERANDS(run, PLAN_OP_QUANTIZE_BYTES, &n_blocks, NULL, whole(run, rest), whole(run, map),
-                    whole(run, state->absmax), whole(run, state->map_absmax));
+    LAUNCH_OPERANDS(run, PLAN_OP_QUANTIZE_BYTES, &n_blocks, NULL, all_of(run, rest),
+                    all_of(run, map), all_of(run, state->absmax), all_of(run, state->map_absmax));
     state->map = new_state(run, PLAN_FOUR_BIT_MAP, PLAN_FP32, "map");
-    plan_run_into(run, PLAN_OP_COPY, 0, map, state->map, PLAN_FOUR_BIT_MAP);
+    plan_run_into(run, PLAN_OP_COPY, PLAN_LANE_COMPUTE, map, state->map, PLAN_FOUR_BIT_MAP);
     plan_builder_free(&run->builder, rest);
     plan_builder_free(&run->builder, magnitudes);
-}
-
-static uint32_t new_temporary(PlanRun *run, uint64_t elements, PlanDtype dtype, const char *name) {
-    uint32_t buffer =
-        plan_builder_buffer(&run->builder, elements, dtype, PLAN_TEMPORARY_OP, 0, name);
-    plan_builder_alloc(&run->builder, buffer);
-    return buffer;
 }
 
 static void begin_states(PlanRun *run) {
@@ -92,10 +80,10 @@ uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
     LAUNCH_OPERANDS(run, PLAN_OP_QUANTIZE_4BIT,
                     DIMS([QUANTIZE_4BIT_N] = (int64_t)p->numbers, [QUANTIZE_4BIT_CODE] =
                                                                       plan_four_bit_code(run)),
-                    NULL, whole(run, numbers), whole(run, packed), whole(run, state->absmax));
+                    NULL, all_of(run, numbers), all_of(run, packed), all_of(run, state->absmax));
     state->code = new_state(run, PLAN_FOUR_BIT_VALUES, PLAN_FP32, "code");
     LAUNCH_OPERANDS(run, PLAN_OP_FILL, DIMS(PLAN_FOUR_BIT_VALUES), &(double){0},
-                    whole(run, state->code));
+                    all_of(run, state->code));
     if (is_double(run)) {
         quantize_magnitudes(run, state, (int64_t)n_blocks);
     }
@@ -112,15 +100,15 @@ typedef struct {
 
 static void make_magnitudes(PlanRun *run, const PlanFourBit *state, int64_t n_blocks, Copy *copy) {
     copy->magnitudes = plan_run_new_empty(run, (uint64_t)n_blocks, PLAN_FP32, "absmax");
-    LAUNCH_OPERANDS(run, PLAN_OP_DEQUANTIZE_BYTES, &n_blocks, NULL, whole(run, state->absmax),
-                    whole(run, state->map_absmax), whole(run, state->map),
+    LAUNCH_OPERANDS(run, PLAN_OP_DEQUANTIZE_BYTES, &n_blocks, NULL, all_of(run, state->absmax),
+                    all_of(run, state->map_absmax), all_of(run, state->map),
                     plan_run_operand_of(run, copy->magnitudes));
 }
 
 static void add_mean(PlanRun *run, const PlanFourBit *state, PlanTensor magnitudes,
                      PlanTensor sum) {
     LAUNCH_OPERANDS(run, PLAN_OP_ADD, DIMS([ADD_N] = (int64_t)sum.elements, [ADD_NB] = 1), NULL,
-                    plan_run_operand_of(run, magnitudes), whole(run, state->offset),
+                    plan_run_operand_of(run, magnitudes), all_of(run, state->offset),
                     plan_run_operand_of(run, sum));
 }
 
@@ -141,7 +129,8 @@ static Copy make_copy(PlanRun *run, uint32_t parameter, bool in_place) {
                     DIMS([DEQUANTIZE_4BIT_N] = (int64_t)p->numbers, [DEQUANTIZE_4BIT_CODE] =
                                                                         plan_four_bit_code(run)),
                     NULL, run->flavour->parameter(run, parameter),
-                    is_double(run) ? plan_run_operand_of(run, copy.sum) : whole(run, state->absmax),
+                    is_double(run) ? plan_run_operand_of(run, copy.sum)
+                                   : all_of(run, state->absmax),
                     plan_run_operand_of(run, copy.weight));
     return copy;
 }

@@ -1,6 +1,5 @@
-/* plan/autograd/launch.h - ops of the compute lane in a line each, for what is written op by op:
- * backward, latent attention, experts that exchange rows, layers and sequences that ranks share,
- * weights in 4 bits, and what the optimizer, clipping and loss scaling work out.
+/* plan/autograd/launch.h - an op in a statement: LAUNCH, LAUNCH_OPERANDS on the compute lane, for
+ * forward and backward; LAUNCH_ON any lane, for flavours, clipping and the optimizer.
  *
  * Inside plan/ only.
  */
@@ -45,6 +44,28 @@ static inline PlanTensor launch_new(PlanRun *run, PlanOpKind kind, PlanTensor x,
     return y;
 }
 
+/* A missing operand; and all of a buffer, or NOTHING where there is none (PLAN_NONE). */
+#define NOTHING ((PlanOperand){.buffer = PLAN_NONE})
+static inline PlanOperand all_of(const PlanRun *run, uint32_t buffer) {
+    return buffer == PLAN_NONE ? NOTHING : plan_operand_whole(run->builder.buffers.items, buffer);
+}
+
+static inline void launch_on(PlanRun *run, uint8_t lane, PlanOpKind kind, PlanAxis axis,
+                             const int64_t *dims, const double *attrs, const PlanOperand *operands,
+                             unsigned n) {
+    plan_builder_begin_op(&run->builder, kind, axis, dims, attrs);
+    for (unsigned i = 0; i < n; i++) {
+        plan_builder_operand(&run->builder, operands[i]);
+    }
+    plan_builder_launch(&run->builder, lane);
+}
+
+/* Of each number of one operand, in its place: filled with a number, or times it. */
+static inline void launch_in_place(PlanRun *run, uint8_t lane, PlanOpKind kind, double number,
+                                   PlanOperand x) {
+    launch_on(run, lane, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)x.elements}, &number, &x, 1);
+}
+
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
 /* An op of no axis, of these tensors. attrs: NULL where its kind has none. */
@@ -56,6 +77,11 @@ static inline PlanTensor launch_new(PlanRun *run, PlanOpKind kind, PlanTensor x,
 #define LAUNCH_OPERANDS(run, kind, dims, attrs, ...)                                               \
     launch_operands(run, kind, dims, attrs, (const PlanOperand[]){__VA_ARGS__},                    \
                     G_N_ELEMENTS(((const PlanOperand[]){__VA_ARGS__})))
+
+/* On a lane, of operands. Deterministic algorithms fill nothing before it (plan_run_launch()). */
+#define LAUNCH_ON(run, lane, kind, axis, dims, attrs, ...)                                         \
+    launch_on(run, lane, kind, axis, dims, attrs, (const PlanOperand[]){__VA_ARGS__},              \
+              G_N_ELEMENTS(((const PlanOperand[]){__VA_ARGS__})))
 
 /* The op begun last, of these tensors. */
 #define LAUNCH_BEGUN(run, ...)                                                                     \

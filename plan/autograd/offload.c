@@ -3,8 +3,7 @@
 #include "plan/autograd/four-bit.h"
 
 enum {
-    LANE_COMPUTE,
-    TO_HOST = 0, /* counted from the flavour's last lane */
+    TO_HOST, /* counted from the flavour's last lane */
     FROM_HOST
 };
 
@@ -31,11 +30,8 @@ static uint8_t lane_of(const PlanRun *run, unsigned which) {
 
 void plan_offload_move(PlanRun *run, PlanOpKind kind, uint32_t slot, PlanOperand tensor,
                        uint8_t lane) {
-    plan_builder_begin_op(
-        &run->builder, kind, PLAN_AXIS_NONE,
-        (int64_t[]){[TO_HOST_N] = (int64_t)tensor.elements, [TO_HOST_SLOT] = slot}, NULL);
-    plan_builder_operand(&run->builder, tensor);
-    plan_builder_launch(&run->builder, lane);
+    LAUNCH_ON(run, lane, kind, PLAN_AXIS_NONE,
+              DIMS([TO_HOST_N] = (int64_t)tensor.elements, [TO_HOST_SLOT] = slot), NULL, tensor);
 }
 
 void plan_offload_fetch(PlanRun *run, uint32_t slot, PlanOperand tensor, uint8_t lane) {
@@ -57,7 +53,7 @@ void plan_offload_send(PlanRun *run, uint32_t id) {
     }
     c->dtype = plan_builder_at(&run->builder, buffer)->dtype;
     c->is_away = true;
-    plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE);
+    plan_builder_wait_lane(&run->builder, lane, PLAN_LANE_COMPUTE);
     plan_offload_move(run, PLAN_OP_TO_HOST, id, plan_run_operand_of(run, *argument), lane);
     plan_builder_mark(&run->builder, buffer, lane);
     c->moved_event = plan_builder_record(&run->builder, lane);
@@ -76,7 +72,8 @@ static void fetch(PlanRun *run, uint32_t id) {
     uint32_t buffer = plan_run_buffer_of(run, *argument);
     plan_builder_at(&run->builder, buffer)->sub = PLAN_ACTIVATIONS_SAVED;
     run->tape.storage_of_value[value_of(run, c)] = argument->storage;
-    plan_builder_wait_lane(&run->builder, lane, LANE_COMPUTE); /* whoever had this memory before */
+    plan_builder_wait_lane(&run->builder, lane,
+                           PLAN_LANE_COMPUTE); /* whoever had this memory before */
     plan_builder_wait(&run->builder, lane, c->moved_event);
     plan_offload_move(run, PLAN_OP_FROM_HOST, id, plan_run_operand_of(run, *argument), lane);
     c->moved_event = plan_builder_record(&run->builder, lane);
@@ -87,7 +84,7 @@ static void fetch(PlanRun *run, uint32_t id) {
 void plan_offload_bring_back(PlanRun *run, uint32_t id) {
     fetch(run, id);
     if (checkpoint_at(run, id)->is_back) {
-        plan_builder_wait(&run->builder, LANE_COMPUTE, checkpoint_at(run, id)->moved_event);
+        plan_builder_wait(&run->builder, PLAN_LANE_COMPUTE, checkpoint_at(run, id)->moved_event);
     }
     if (id > 0) {
         fetch(run, id - 1);
@@ -180,8 +177,8 @@ void plan_offload_step(const PlanOver *all, bool first) {
     PlanRun *run = all->run;
     g_autofree uint32_t *sent = g_new(uint32_t, all->to);
     g_autofree uint32_t *last_sent = g_new(uint32_t, run->builder.buffers.len); /* by buffer */
-    plan_builder_wait_lane(&run->builder, lane_of(run, TO_HOST), LANE_COMPUTE);
-    plan_builder_wait_lane(&run->builder, lane_of(run, FROM_HOST), LANE_COMPUTE);
+    plan_builder_wait_lane(&run->builder, lane_of(run, TO_HOST), PLAN_LANE_COMPUTE);
+    plan_builder_wait_lane(&run->builder, lane_of(run, FROM_HOST), PLAN_LANE_COMPUTE);
     for (uint32_t p = all->from; p < all->to; p++) {
         if (plan_over_owns(all, p)) {
             sent[p] = send_gradient(run, p, first);
@@ -197,7 +194,7 @@ void plan_offload_step(const PlanOver *all, bool first) {
             step_on_host(run, p, sent[p]);
         }
     }
-    plan_builder_wait_lane(&run->builder, LANE_COMPUTE, lane_of(run, FROM_HOST));
+    plan_builder_wait_lane(&run->builder, PLAN_LANE_COMPUTE, lane_of(run, FROM_HOST));
     plan_run_at_unit(run, PLAN_NONE);
 }
 
@@ -265,12 +262,6 @@ void plan_offload_end_init(PlanRun *run, uint32_t p, uint64_t elements) {
     if (dtype != PLAN_FP32 && !holds_nibbles(run, p)) {
         plan_offload_round(run, plan_offload_slot(run, p, PLAN_ON_HOST_PARAMETER), elements, dtype);
     }
-}
-
-static PlanOperand all_of(PlanRun *run, uint32_t buffer) {
-    const PlanBuffer *b = plan_builder_at(&run->builder, buffer);
-    return (PlanOperand){.buffer = buffer,
-                         .elements = b->bytes / plan_dtype_bytes((PlanDtype)b->dtype)};
 }
 
 void plan_offload_put_shard(PlanRun *run, uint32_t p, uint32_t buffer, uint8_t lane) {

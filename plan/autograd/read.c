@@ -2,10 +2,6 @@
 
 #include "plan/autograd/offload.h"
 
-enum {
-    LANE_COMPUTE
-};
-
 /* The host's memory slots; those of offloading come first. */
 enum {
     LOSS = PLAN_N_OFFLOAD_SLOTS,
@@ -17,7 +13,7 @@ enum {
 };
 
 static void read_number(PlanRun *run, unsigned which, PlanOperand number) {
-    plan_offload_fetch(run, plan_offload_slots_end(run) + which, number, LANE_COMPUTE);
+    plan_offload_fetch(run, plan_offload_slots_end(run) + which, number, PLAN_LANE_COMPUTE);
 }
 
 void plan_run_read_loss(PlanRun *run, PlanTensor loss) {
@@ -39,9 +35,9 @@ void plan_run_read_count(PlanRun *run, uint32_t buffer) {
 
 void plan_run_read_splits(PlanRun *run, PlanOperand splits, bool waits) {
     uint32_t slot = plan_offload_slots_end(run) + (waits ? TAKEN : SENT);
-    plan_offload_move(run, PLAN_OP_SPLITS_TO_HOST, slot, splits, LANE_COMPUTE);
+    plan_offload_move(run, PLAN_OP_SPLITS_TO_HOST, slot, splits, PLAN_LANE_COMPUTE);
     if (waits) {
-        plan_builder_host_wait_lane(&run->builder, LANE_COMPUTE);
+        plan_builder_host_wait_lane(&run->builder, PLAN_LANE_COMPUTE);
     }
 }
 

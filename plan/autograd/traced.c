@@ -164,15 +164,11 @@ void plan_traced_fill_input(PlanRun *run, uint32_t input) {
     const PlanGraphValue *v = plan_graph_value_at(graph, value);
     bool is_dealt = v->elements % graph->samples == 0;
     int64_t samples = is_dealt ? (int64_t)graph->samples : 1;
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_TRACED_INPUT, PLAN_AXIS_NONE,
-        (int64_t[]){[TRACED_INPUT_SAMPLES] = samples,
-                    [TRACED_INPUT_SAMPLE_ELEMENTS] = (int64_t)v->elements / samples,
-                    [TRACED_INPUT_BOUND] = (int64_t)v->bound,
-                    [TRACED_INPUT_INPUT] = input},
-        NULL);
-    plan_run_operand(run, plan_run_value(run, value));
-    plan_builder_launch(&run->builder, 0);
+    LAUNCH_ON(run, PLAN_LANE_COMPUTE, PLAN_OP_TRACED_INPUT, PLAN_AXIS_NONE,
+              DIMS([TRACED_INPUT_SAMPLES] = samples,
+                   [TRACED_INPUT_SAMPLE_ELEMENTS] = (int64_t)v->elements / samples,
+                   [TRACED_INPUT_BOUND] = (int64_t)v->bound, [TRACED_INPUT_INPUT] = input),
+              NULL, plan_run_operand_of(run, plan_run_value(run, value)));
 }
 
 /* Numbers that a file of weights has under the buffer's name. */

@@ -27,7 +27,7 @@ static void make_rope_tables(PlanRun *run, const PlanGraphRope *rope) {
     if (!is_complex) {
         plan_run_operand(run, second);
     }
-    plan_builder_launch(&run->builder, 0);
+    plan_builder_launch(&run->builder, PLAN_LANE_COMPUTE);
 }
 
 /* What its numbers are matters of the rotary frequencies alone. */
@@ -41,10 +41,9 @@ static void make_buffer(PlanRun *run, uint32_t value) {
         plan_traced_launch_first(run, value, tensor);
         return;
     }
-    plan_builder_begin_op(&run->builder, is_rope ? PLAN_OP_ROPE_FREQUENCIES : PLAN_OP_FILL,
-                          PLAN_AXIS_NONE, &n, is_rope ? &graph->rope_base : &one);
-    plan_run_operand(run, tensor);
-    plan_builder_launch(&run->builder, 0);
+    LAUNCH_ON(run, PLAN_LANE_COMPUTE, is_rope ? PLAN_OP_ROPE_FREQUENCIES : PLAN_OP_FILL,
+              PLAN_AXIS_NONE, &n, is_rope ? &graph->rope_base : &one,
+              plan_run_operand_of(run, tensor));
 }
 
 /* Those that are made behind so many parameters. */

@@ -27,7 +27,7 @@ void plan_next_batch(PlanRun *run, uint64_t n_passes) {
                              ? PLAN_NO_TENSOR
                              : plan_run_value(run, g_array_index(graph->inputs, uint32_t, input)));
     }
-    plan_builder_launch(&run->builder, 0);
+    plan_builder_launch(&run->builder, PLAN_LANE_COMPUTE);
     for (uint32_t i = 1; i < graph->inputs->len && graph->traced; i++) {
         plan_traced_fill_input(run, i);
     }

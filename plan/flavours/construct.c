@@ -16,11 +16,10 @@ static void make(PlanRun *run, uint32_t p, gpointer data) {
     const PlanConstruct *construct = data;
     const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
     plan_run_at(run, PLAN_PHASE_SETUP, run->units[run->unit_of_parameter[p]].module);
-    construct->whole[p] = plan_builder_buffer(
-        &run->builder, parameter->elements,
-        plan_graph_dtype_of(parameter, plan_strategy_model_dtype(run->strategy)),
-        PLAN_PARAMETERS_UNSHARDED, 0, "parameter");
-    plan_builder_alloc(&run->builder, construct->whole[p]);
+    construct->whole[p] =
+        plan_builder_new(&run->builder, parameter->elements,
+                         plan_graph_dtype_of(parameter, plan_strategy_model_dtype(run->strategy)),
+                         PLAN_PARAMETERS_UNSHARDED, 0, "parameter");
 }
 
 /* A weight is quantized when it comes to the device, before anything is sharded; what stands beside

@@ -6,11 +6,8 @@ static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32
     PlanTensor to = plan_run_value(run, buffer);
     flat.offset += offset;
     flat.elements = to.elements;
-    plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)to.elements}, NULL);
-    plan_run_operand(run, flat);
-    plan_run_operand(run, to);
-    plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
+    LAUNCH_ON(run, PLAN_DDP_LANE_COMPUTE, PLAN_OP_COPY, PLAN_AXIS_NONE, DIMS((int64_t)to.elements),
+              NULL, plan_run_operand_of(run, flat), plan_run_operand_of(run, to));
     return offset + to.elements;
 }
 
@@ -63,13 +60,9 @@ static PlanTensor flattened(PlanRun *run, const GArray *buffers) {
 
 static PlanTensor begin_broadcast(PlanRun *run, const GArray *buffers) {
     PlanTensor flat = flattened(run, buffers);
-    int64_t n = (int64_t)flat.elements;
     plan_builder_wait_lane(&run->builder, PLAN_DDP_LANE_REDUCE, PLAN_DDP_LANE_COMPUTE);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE,
-        (int64_t[]){[BROADCAST_ELEMENTS] = n, [BROADCAST_RANKS] = (int64_t)run->strategy->ranks},
-        (double[]){0});
-    plan_run_operand(run, flat);
+    plan_builder_collective(&run->builder, PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE,
+                            run->strategy->ranks, 0, NOTHING, plan_run_operand_of(run, flat));
     plan_builder_launch(&run->builder, PLAN_DDP_LANE_REDUCE);
     return flat;
 }

@@ -63,11 +63,9 @@ static void move_in(PlanRun *run, const Ddp *ddp, const GArray *parameters) {
         uint32_t p = g_array_index(parameters, uint32_t, i);
         PlanTensor place = place_of(run, ddp, p);
         if (run->gradients[p].storage != PLAN_NONE) {
-            plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
-                                  (int64_t[]){(int64_t)place.elements}, NULL);
-            plan_run_operand(run, run->gradients[p]);
-            plan_run_operand(run, place);
-            plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
+            LAUNCH_ON(run, PLAN_DDP_LANE_COMPUTE, PLAN_OP_COPY, PLAN_AXIS_NONE,
+                      DIMS((int64_t)place.elements), NULL,
+                      plan_run_operand_of(run, run->gradients[p]), plan_run_operand_of(run, place));
             become_view(run, p, place);
         }
     }
@@ -90,10 +88,8 @@ static void add_bucket(PlanRun *run, Ddp *ddp, GArray *parameters) {
         plan_builder_buffer(&run->builder, bucket.elements, dtype_of(run),
                             PLAN_COMMUNICATION_REPLICATE, PLAN_DDP_LANE_COMPUTE, "bucket");
     bucket.tensor = plan_run_new_in(run, bucket.buffer);
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)bucket.elements}, (double[]){0});
-    plan_builder_whole(&run->builder, bucket.buffer);
-    plan_run_launch(run);
+    LAUNCH_OPERANDS(run, PLAN_OP_FILL, DIMS((int64_t)bucket.elements), &(double){0},
+                    all_of(run, bucket.buffer));
     g_array_append_val(ddp->buckets, bucket);
     if (run->strategy->bucket_view == PLAN_YES) {
         move_in(run, ddp, parameters);
@@ -133,31 +129,23 @@ static GPtrArray *in_buckets(const PlanRun *run, const GArray *parameters) {
 }
 
 /* Returns the event behind it. */
-static uint32_t all_reduce(PlanRun *run, uint32_t buffer, int64_t elements) {
+static uint32_t all_reduce(PlanRun *run, uint32_t buffer) {
     plan_builder_wait_lane(&run->builder, PLAN_DDP_LANE_REDUCE, PLAN_DDP_LANE_COMPUTE);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-        (int64_t[]){
-            [ALL_REDUCE_ELEMENTS] = elements, [ALL_REDUCE_RANKS] = (int64_t)run->strategy->ranks},
-        (double[]){0});
-    plan_builder_whole(&run->builder, buffer);
+    plan_builder_collective(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
+                            run->strategy->ranks, PLAN_REDUCTION_SUM, NOTHING, all_of(run, buffer));
     plan_builder_launch(&run->builder, PLAN_DDP_LANE_REDUCE);
     return plan_builder_record(&run->builder, PLAN_DDP_LANE_REDUCE);
 }
 
 /* PyTorch's are integers, of as many bytes. */
 static void make_list_of_used(PlanRun *run, Ddp *ddp, uint64_t n_trained) {
-    ddp->used = plan_builder_buffer(&run->builder, n_trained, PLAN_FP32,
-                                    PLAN_COMMUNICATION_REPLICATE, PLAN_DDP_LANE_COMPUTE, "used");
-    plan_builder_alloc(&run->builder, ddp->used);
+    ddp->used = plan_builder_new(&run->builder, n_trained, PLAN_FP32, PLAN_COMMUNICATION_REPLICATE,
+                                 PLAN_DDP_LANE_COMPUTE, "used");
 }
 
 static void reduce_list_of_used(PlanRun *run, Ddp *ddp) {
-    int64_t n = (int64_t)(plan_builder_at(&run->builder, ddp->used)->bytes / sizeof(float));
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, &n, (double[]){1});
-    plan_builder_whole(&run->builder, ddp->used);
-    plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
-    ddp->used_reduced = all_reduce(run, ddp->used, n);
+    launch_in_place(run, PLAN_DDP_LANE_COMPUTE, PLAN_OP_FILL, 1, all_of(run, ddp->used));
+    ddp->used_reduced = all_reduce(run, ddp->used);
 }
 
 static GArray *trained(const PlanRun *run) {
@@ -242,25 +230,15 @@ static void begin_evaluation(PlanRun *run) {
     run->pass.copies_results = run->strategy->find_unused == PLAN_YES;
 }
 
-static void reduce(PlanRun *run, Bucket *bucket) {
-    bucket->reduced = all_reduce(run, bucket->buffer, (int64_t)bucket->elements);
-}
-
 static void divide(PlanRun *run, PlanTensor place) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_SCALE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)place.elements},
-                          (double[]){1.0 / (double)run->strategy->ranks});
-    plan_run_operand(run, place);
-    plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
+    launch_in_place(run, PLAN_DDP_LANE_COMPUTE, PLAN_OP_SCALE, 1.0 / (double)run->strategy->ranks,
+                    plan_run_operand_of(run, place));
 }
 
 static void copy_in(PlanRun *run, PlanTensor gradient, PlanTensor place) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)place.elements},
-                          (double[]){1.0 / (double)run->strategy->ranks});
-    plan_run_operand(run, gradient);
-    plan_run_operand(run, place);
-    plan_builder_launch(&run->builder, PLAN_DDP_LANE_COMPUTE);
+    LAUNCH_ON(run, PLAN_DDP_LANE_COMPUTE, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE,
+              DIMS((int64_t)place.elements), &(double){1.0 / (double)run->strategy->ranks},
+              plan_run_operand_of(run, gradient), plan_run_operand_of(run, place));
 }
 
 /* Its gradient is in its bucket. */
@@ -284,7 +262,7 @@ static void reduce_full_buckets(PlanRun *run, Ddp *ddp) {
         if (next->n_ready < next->parameters->len) {
             return;
         }
-        reduce(run, next);
+        next->reduced = all_reduce(run, next->buffer);
         ddp->next++;
     }
     if (run->strategy->find_unused == PLAN_YES) {

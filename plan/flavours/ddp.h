@@ -1,7 +1,7 @@
 /* plan/flavours/ddp.h - what DDP's files have between them. Inside plan/flavours/ only. */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/launch.h"
 
 enum {
     PLAN_DDP_LANE_COMPUTE,

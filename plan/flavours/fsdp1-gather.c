@@ -28,7 +28,11 @@ static void make_cast(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_UNSHARD, PLAN_FSDP1_PRE_UNSHARD);
 }
 
-void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t writes) {
+void plan_fsdp1_collective(PlanRun *run, uint8_t lane, PlanOpKind kind, uint32_t reads,
+                           uint32_t writes) {
+    plan_builder_collective(&run->builder, kind, PLAN_AXIS_SHARD,
+                            ((const PlanFsdp1 *)run->state)->flat.ranks, PLAN_REDUCTION_SUM,
+                            all_of(run, reads), all_of(run, writes));
     if (plan_strategy_is_after(run->strategy, PLAN_PYTORCH_2_0)) {
         plan_builder_launch(&run->builder, lane);
         return;
@@ -44,10 +48,7 @@ void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t 
  * they are made views of something else. */
 
 static void drop_fetched(PlanRun *run, PlanFsdp1Unit *unit) {
-    if (unit->fetched != PLAN_NONE) {
-        plan_builder_free(&run->builder, unit->fetched);
-        unit->fetched = PLAN_NONE;
-    }
+    plan_builder_drop(&run->builder, &unit->fetched);
 }
 
 static void fetch(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
@@ -104,14 +105,7 @@ static uint32_t gathers_from(const PlanFsdp1 *f, uint32_t u) {
 static void gather(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     const PlanFsdp1Buffers *b = &f->units[u].b;
     plan_builder_alloc(&run->builder, b->full);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
-        (int64_t[]){[ALL_GATHER_ELEMENTS] = (int64_t)plan_fsdp1_elements(run, b->full),
-                    [ALL_GATHER_RANKS] = (int64_t)f->flat.ranks},
-        (double[]){0});
-    plan_builder_whole(&run->builder, gathers_from(f, u));
-    plan_builder_whole(&run->builder, b->full);
-    plan_fsdp1_collective(run, PLAN_FSDP1_UNSHARD, gathers_from(f, u), b->full);
+    plan_fsdp1_collective(run, PLAN_FSDP1_UNSHARD, PLAN_OP_ALL_GATHER, gathers_from(f, u), b->full);
     if (plan_offload_has_params(run)) {
         plan_builder_mark(&run->builder, gathers_from(f, u), PLAN_FSDP1_UNSHARD);
     }

@@ -19,10 +19,7 @@ bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer) {
 }
 
 void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)plan_fsdp1_elements(run, buffer)}, (double[]){0});
-    plan_builder_whole(&run->builder, buffer);
-    plan_builder_launch(&run->builder, lane);
+    launch_in_place(run, lane, PLAN_OP_FILL, 0, all_of(run, buffer));
 }
 
 /* ---- ranks --------------------------------------------------------------------------------- */

@@ -102,21 +102,13 @@ void plan_fsdp1_let_go_of_new(PlanRun *run, uint32_t u) {
 
 static void divide(PlanRun *run, uint8_t lane, uint32_t buffer, double by) {
     if (by > 1) {
-        plan_builder_begin_op(&run->builder, PLAN_OP_SCALE, PLAN_AXIS_NONE,
-                              (int64_t[]){(int64_t)plan_fsdp1_elements(run, buffer)},
-                              (double[]){1 / by});
-        plan_builder_whole(&run->builder, buffer);
-        plan_builder_launch(&run->builder, lane);
+        launch_in_place(run, lane, PLAN_OP_SCALE, 1 / by, all_of(run, buffer));
     }
 }
 
 static void all_reduce(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t ranks) {
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-        (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)plan_fsdp1_elements(run, buffer),
-                    [ALL_REDUCE_RANKS] = (int64_t)ranks},
-        (double[]){0});
-    plan_builder_whole(&run->builder, buffer);
+    plan_builder_collective(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE, ranks,
+                            PLAN_REDUCTION_SUM, NOTHING, all_of(run, buffer));
     plan_builder_launch(&run->builder, lane);
 }
 
@@ -141,12 +133,6 @@ static uint32_t make_ready(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint32_
     }
     plan_run_into(run, PLAN_OP_CAST, PLAN_FSDP1_REDUCE, from, b->ready, elements);
     return b->ready;
-}
-
-static void free_if(PlanRun *run, uint32_t buffer) {
-    if (buffer != PLAN_NONE) {
-        plan_builder_free(&run->builder, buffer);
-    }
 }
 
 /* Returns the lane that did it. */
@@ -176,14 +162,7 @@ static uint8_t reduce_scatter(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint
         plan_fsdp1_fill(run, lane, reduced);
     }
     divide(run, lane, ready, f->divisor.before);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
-        (int64_t[]){[REDUCE_SCATTER_ELEMENTS] = (int64_t)plan_fsdp1_elements(run, ready),
-                    [REDUCE_SCATTER_RANKS] = (int64_t)f->flat.ranks},
-        (double[]){0});
-    plan_builder_whole(&run->builder, ready);
-    plan_builder_whole(&run->builder, reduced);
-    plan_fsdp1_collective(run, lane, ready, reduced);
+    plan_fsdp1_collective(run, lane, PLAN_OP_REDUCE_SCATTER, ready, reduced);
     if (f->reduces_replicas) {
         lane = reduce_replicas(run, f, reduced);
     }
@@ -211,9 +190,8 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
         uint32_t p = plan_fsdp1_parameter_of(run, u, i);
         uint64_t part = plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements;
         if (part && !plan_run_is_frozen(run, p)) {
-            uint32_t empty = plan_builder_buffer(&run->builder, part, f->master, PLAN_TEMPORARY_OP,
-                                                 lane, "empty_gradient");
-            plan_builder_alloc_empty(&run->builder, empty);
+            uint32_t empty = plan_builder_new_empty(&run->builder, part, f->master,
+                                                    PLAN_TEMPORARY_OP, lane, "empty_gradient");
             plan_builder_free(&run->builder, empty);
         }
     }
@@ -304,7 +282,7 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
         plan_builder_mark(&run->builder, flat_grad, PLAN_FSDP1_REDUCE);
         plan_run_drop(run, &unit->flat_grad);
     }
-    free_if(run, b->cast_grad);
+    plan_builder_free(&run->builder, b->cast_grad);
     if (ready != flat_grad) {
         plan_builder_free(&run->builder, ready);
     }

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "plan/autograd/launch.h"
 #include "plan/flavours/divisor.h"
 #include "plan/flavours/flat.h"
 #include "plan/flavours/limiter.h"
@@ -132,11 +133,11 @@ void plan_fsdp1_unshard(PlanRun *run, uint32_t unit);
 void plan_fsdp1_prefetch(PlanRun *run, uint32_t unit); /* unshards it, unless that is done */
 /* is_free: the gathered parameter is freed; false: it stays for backward. */
 void plan_fsdp1_reshard(PlanRun *run, uint32_t unit, bool is_free);
-/* Launches the collective that was begun last, of the shard group; `lane` goes on when it has
- * ended. Up to PyTorch 2.0, c10d ran it on a lane of its own and marked for that what it reads and
- * writes, so that freed memory waits for every collective issued so far (since 2.2 it does not,
- * pytorch #111431). */
-void plan_fsdp1_collective(PlanRun *run, uint8_t lane, uint32_t reads, uint32_t writes);
+/* Launches a collective of the shard group; `lane` goes on when it has ended. Up to PyTorch 2.0,
+ * c10d ran it on a lane of its own and marked for that what it reads and writes, so that freed
+ * memory waits for every collective issued so far (since 2.2 it does not, pytorch #111431). */
+void plan_fsdp1_collective(PlanRun *run, uint8_t lane, PlanOpKind kind, uint32_t reads,
+                           uint32_t writes);
 
 /* ---- reducing (fsdp1-reduce.c) --------------------------------------------------------------- */
 

@@ -44,10 +44,7 @@ static Place place_of_gather(PlanRun *run) {
 }
 
 static uint32_t buffer_for(const Place *at, uint64_t elements, PlanDtype dtype, const char *name) {
-    uint32_t buffer =
-        plan_builder_buffer(&at->run->builder, elements, dtype, at->sub, at->lane, name);
-    plan_builder_alloc(&at->run->builder, buffer);
-    return buffer;
+    return plan_builder_new(&at->run->builder, elements, dtype, at->sub, at->lane, name);
 }
 
 static void free_buffer(const Place *at, uint32_t buffer) {
@@ -56,28 +53,18 @@ static void free_buffer(const Place *at, uint32_t buffer) {
 
 static void launch_pass(const Place *at, PlanFloat8Step step, uint64_t n, PlanOperand x,
                         PlanOperand scale, uint32_t made) {
-    PlanBuilder *builder = &at->run->builder;
+    PlanRun *run = at->run;
     double largest = plan_float8_largest(PLAN_E4M3);
-    plan_builder_begin_op(builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
-                          (int64_t[]){[FLOAT8_PASS_N] = (int64_t)n, [FLOAT8_PASS_STEP] = step},
-                          &largest);
-    plan_builder_operand(builder, x);
-    plan_builder_operand(builder, scale);
-    plan_builder_whole(builder, made);
-    plan_builder_launch(builder, at->lane);
+    LAUNCH_ON(run, at->lane, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
+              DIMS([FLOAT8_PASS_N] = (int64_t)n, [FLOAT8_PASS_STEP] = step), &largest, x, scale,
+              all_of(run, made));
 }
-
-static const PlanOperand no_scale = {.buffer = PLAN_NONE};
 
 static uint32_t passed(const Place *at, PlanFloat8Step step, uint64_t n, PlanOperand x,
                        PlanDtype dtype, const char *name) {
     uint32_t made = buffer_for(at, n, dtype, name);
-    launch_pass(at, step, n, x, no_scale, made);
+    launch_pass(at, step, n, x, NOTHING, made);
     return made;
-}
-
-static PlanOperand whole(const Place *at, uint32_t buffer) {
-    return plan_builder_operand_of(&at->run->builder, buffer);
 }
 
 /* What a functional all-reduce makes: the largest numbers that any rank has. */
@@ -86,11 +73,8 @@ static uint32_t largest_of_ranks(const Place *at, uint64_t n, uint32_t own) {
     const PlanFsdp2 *f = run->state;
     uint32_t reduced = buffer_for(at, n, PLAN_FP32, "reduced");
     plan_run_into(run, PLAN_OP_COPY, at->lane, own, reduced, n);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD,
-        (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)n, [ALL_REDUCE_RANKS] = (int64_t)f->ranks},
-        (double[]){PLAN_REDUCTION_MAX});
-    plan_builder_whole(&run->builder, reduced);
+    plan_builder_collective(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_SHARD, f->ranks,
+                            PLAN_REDUCTION_MAX, NOTHING, all_of(run, reduced));
     plan_builder_launch(&run->builder, at->lane);
     return reduced;
 }
@@ -105,14 +89,14 @@ static Divided divide(const Place *at, uint64_t n, PlanOperand largest, bool bou
     PlanOperand x;
     uint32_t bounded = PLAN_NONE;
     d.wide = passed(at, PLAN_FLOAT8_CONVERT, n, largest, PLAN_FP64, "wide");
-    x = whole(at, d.wide);
+    x = all_of(at->run, d.wide);
     if (bounds) {
         bounded = passed(at, PLAN_FLOAT8_AT_LEAST, n, x, PLAN_FP64, "bounded");
-        x = whole(at, bounded);
+        x = all_of(at->run, bounded);
     }
     uint32_t inverse = passed(at, PLAN_FLOAT8_INVERT, n, x, PLAN_FP64, "inverse");
     d.quotients =
-        passed(at, PLAN_FLOAT8_TIMES_LARGEST, n, whole(at, inverse), PLAN_FP64, "quotients");
+        passed(at, PLAN_FLOAT8_TIMES_LARGEST, n, all_of(at->run, inverse), PLAN_FP64, "quotients");
     free_buffer(at, inverse);
     if (bounds) {
         free_buffer(at, bounded);
@@ -144,15 +128,13 @@ static void find_scale(PlanRun *run, uint32_t p) {
     uint32_t magnitudes =
         passed(&at, PLAN_FLOAT8_MAGNITUDE, n, shard_of(f, p), PLAN_FP32, "magnitudes");
     uint32_t own = buffer_for(&at, 1, PLAN_FP32, "largest");
-    plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_LARGEST, PLAN_AXIS_NONE, NULL, NULL);
-    plan_builder_whole(&run->builder, magnitudes);
-    plan_builder_whole(&run->builder, own);
-    plan_builder_launch(&run->builder, at.lane);
+    LAUNCH_ON(run, at.lane, PLAN_OP_FLOAT8_LARGEST, PLAN_AXIS_NONE, NULL, NULL,
+              all_of(run, magnitudes), all_of(run, own));
     free_buffer(&at, magnitudes);
     uint32_t largest = largest_of_ranks(&at, 1, own);
     free_buffer(&at, own);
-    Divided d = divide(&at, 1, whole(&at, largest), true);
-    launch_pass(&at, PLAN_FLOAT8_CONVERT, 1, whole(&at, d.quotients), no_scale, next_scale(&at, p));
+    Divided d = divide(&at, 1, all_of(run, largest), true);
+    launch_pass(&at, PLAN_FLOAT8_CONVERT, 1, all_of(run, d.quotients), NOTHING, next_scale(&at, p));
     free_buffer(&at, d.quotients);
     free_buffer(&at, d.wide);
     free_buffer(&at, largest);
@@ -164,7 +146,7 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, PlanOperand scale) {
     uint64_t n = plan_fsdp2_chunk(f, p);
     uint32_t scaled = buffer_for(&at, n, PLAN_FP32, "scaled");
     launch_pass(&at, PLAN_FLOAT8_TIMES_SCALE, n, shard_of(f, p), scale, scaled);
-    uint32_t bounded = passed(&at, PLAN_FLOAT8_BOUND, n, whole(&at, scaled), PLAN_FP32, "bounded");
+    uint32_t bounded = passed(&at, PLAN_FLOAT8_BOUND, n, all_of(run, scaled), PLAN_FP32, "bounded");
     uint32_t made = buffer_for(&at, n, PLAN_E4M3, "float8");
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_CAST, PLAN_AXIS_NONE,
                           (int64_t[]){[FLOAT8_CAST_ROWS] = (int64_t)n,
@@ -198,14 +180,13 @@ static PlanOperand precomputed_scale(const PlanFsdp2 *f, uint32_t p) {
     for (uint32_t i = 0; i < p; i++) {
         before += f->parameters[i].in_float8;
     }
-    return (PlanOperand){
-        .buffer = f->all_scales, .offset_bytes = before * sizeof(float), .elements = 1};
+    return plan_operand_part(f->all_scales, before * sizeof(float), 1);
 }
 
 PlanOperand plan_fsdp2_float8_scale(PlanRun *run, uint32_t p) {
     const PlanFsdp2 *f = run->state;
     if (!f->parameters[p].in_float8) {
-        return no_scale;
+        return NOTHING;
     }
     return is_precomputed(run)
                ? precomputed_scale(f, p)
@@ -283,8 +264,8 @@ static uint32_t largest_of_shards(const Place *at, const uint32_t *weights, uint
     }
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_LARGEST, PLAN_AXIS_NONE, NULL, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        plan_builder_part(&run->builder, f->parameters[weights[i]].shard, 0,
-                          f->parameters[weights[i]].local);
+        plan_builder_operand(&run->builder, plan_operand_part(f->parameters[weights[i]].shard, 0,
+                                                              f->parameters[weights[i]].local));
     }
     for (uint32_t i = 0; i < n; i++) {
         plan_builder_whole(&run->builder, ret_each[i]);
@@ -333,13 +314,13 @@ void plan_fsdp2_precompute_scales(PlanRun *run) {
     uint32_t own = largest_of_shards(&at, weights, n, each);
     uint32_t reduced = largest_of_ranks(&at, n, own);
     uint32_t bounded =
-        passed(&at, PLAN_FLOAT8_AT_LEAST, n, whole(&at, reduced), PLAN_FP32, "bounded");
+        passed(&at, PLAN_FLOAT8_AT_LEAST, n, all_of(run, reduced), PLAN_FP32, "bounded");
     free_buffer(&at, reduced);
     free_buffer(&at, own);
-    Divided d = divide(&at, n, whole(&at, bounded), false);
+    Divided d = divide(&at, n, all_of(run, bounded), false);
     free_buffer(&at, bounded);
     keep_scales(&at, n);
-    launch_pass(&at, PLAN_FLOAT8_CONVERT, n, whole(&at, d.quotients), no_scale, f->all_scales);
+    launch_pass(&at, PLAN_FLOAT8_CONVERT, n, all_of(run, d.quotients), NOTHING, f->all_scales);
     for (uint32_t i = n; i-- > 0;) {
         free_buffer(&at, each[i]);
     }

@@ -70,9 +70,8 @@ static uint32_t cast_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     if (!elements) {
         return PLAN_NONE;
     }
-    uint32_t flat = plan_builder_buffer(&run->builder, elements, f->param,
-                                        PLAN_COMMUNICATION_GATHER, f->copies_in, "cast_shards");
-    plan_builder_alloc_empty(&run->builder, flat);
+    uint32_t flat = plan_builder_new_empty(&run->builder, elements, f->param,
+                                           PLAN_COMMUNICATION_GATHER, f->copies_in, "cast_shards");
     plan_builder_begin_op(&run->builder, PLAN_OP_FLATTEN, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)elements}, NULL);
     append_pieces(run, u, pieces);
@@ -85,8 +84,8 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t shard, uint8_t lan
                            PlanSubcategory sub) {
     const PlanFsdp2 *f = run->state;
     uint64_t elements = plan_fsdp2_chunk(f, p);
-    uint32_t cast = plan_builder_buffer(&run->builder, elements, f->param, sub, lane, "cast_shard");
-    plan_builder_alloc_empty(&run->builder, cast);
+    uint32_t cast =
+        plan_builder_new_empty(&run->builder, elements, f->param, sub, lane, "cast_shard");
     plan_run_into(run, PLAN_OP_CAST, lane, shard, cast, elements);
     return cast;
 }
@@ -95,8 +94,7 @@ static uint32_t cast_shard(PlanRun *run, uint32_t p, uint32_t shard, uint8_t lan
 static uint32_t fetch_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcategory sub) {
     const PlanFsdp2 *f = run->state;
     uint64_t elements = plan_fsdp2_chunk(f, p);
-    uint32_t shard = plan_builder_buffer(&run->builder, elements, f->master, sub, lane, "shard");
-    plan_builder_alloc_empty(&run->builder, shard);
+    uint32_t shard = plan_builder_new_empty(&run->builder, elements, f->master, sub, lane, "shard");
     plan_offload_get_shard(run, p, shard, lane);
     if (f->param == f->master) {
         return shard;
@@ -126,10 +124,7 @@ static void drop_staged(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = run->units[u].parameters->len; i-- > 0;) {
         uint32_t *staged = &f->parameters[plan_fsdp2_parameter_of(run, u, i)].staged;
-        if (*staged != PLAN_NONE) {
-            plan_builder_free(&run->builder, *staged);
-            *staged = PLAN_NONE;
-        }
+        plan_builder_drop(&run->builder, staged);
     }
 }
 
@@ -160,7 +155,7 @@ static void copy_in_bytes(PlanRun *run, uint32_t u, uint32_t flat) {
         if (f->parameters[p].in_float8) {
             plan_builder_whole(&run->builder, f->parameters[p].staged);
         } else {
-            plan_builder_part(&run->builder, flat, at, elements);
+            plan_builder_operand(&run->builder, plan_operand_part(flat, at, elements));
             at += elements * plan_dtype_bytes(f->param);
         }
     }
@@ -171,13 +166,8 @@ static void copy_in_bytes(PlanRun *run, uint32_t u, uint32_t flat) {
 static void all_gather(PlanRun *run, PlanFsdp2Unit *unit, const Pieces *pieces) {
     const PlanFsdp2 *f = run->state;
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_GATHER, f->copies_in);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_ALL_GATHER, pieces->axis,
-        (int64_t[]){[COLLECTIVE_ELEMENTS] = (int64_t)(pieces->slice * pieces->ranks),
-                    [COLLECTIVE_RANKS] = (int64_t)pieces->ranks},
-        (double[]){0});
-    plan_builder_whole(&run->builder, PLAN_NONE);
-    plan_builder_whole(&run->builder, unit->gathered);
+    plan_builder_collective(&run->builder, PLAN_OP_ALL_GATHER, pieces->axis, pieces->ranks, 0,
+                            NOTHING, all_of(run, unit->gathered));
     plan_builder_launch(&run->builder, PLAN_FSDP2_GATHER);
     unit->gather_event = plan_builder_record(&run->builder, PLAN_FSDP2_GATHER);
 }
@@ -204,9 +194,8 @@ static void gather(PlanRun *run, uint32_t u) {
         plan_fsdp2_stage_float8(run, u);
     }
     uint32_t flat = casts ? cast_pieces(run, u, &pieces) : PLAN_NONE;
-    unit->gathered = plan_builder_buffer(&run->builder, unit->slice * unit->ranks, unit->gathers,
-                                         PLAN_COMMUNICATION_GATHER, f->copies_in, "gathered");
-    plan_builder_alloc_empty(&run->builder, unit->gathered);
+    unit->gathered = plan_builder_new_empty(&run->builder, unit->slice * unit->ranks, unit->gathers,
+                                            PLAN_COMMUNICATION_GATHER, f->copies_in, "gathered");
     if (is_in_bytes) {
         copy_in_bytes(run, u, flat);
     } else {
@@ -216,9 +205,7 @@ static void gather(PlanRun *run, uint32_t u) {
     if (is_in_bytes) {
         drop_staged(run, u);
     }
-    if (flat != PLAN_NONE) {
-        plan_builder_free(&run->builder, flat);
-    }
+    plan_builder_free(&run->builder, flat);
     if (is_staged) {
         drop_staged(run, u);
     }
@@ -244,8 +231,7 @@ void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
 
 void plan_fsdp2_free_gathered(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    plan_builder_free(&run->builder, f->units[u].gathered);
-    f->units[u].gathered = PLAN_NONE;
+    plan_builder_drop(&run->builder, &f->units[u].gathered);
 }
 
 void plan_fsdp2_free_held(PlanRun *run) {
@@ -267,10 +253,7 @@ void plan_fsdp2_turn_rows(PlanRun *run, uint32_t p, PlanOperand from, PlanOperan
                       [PARTS_COPY_ROWS] = parameter->dims[1] / ranks,
                       [PARTS_COPY_WIDTH] = parameter->dims[2],
                       [PARTS_COPY_BACK] = back};
-    plan_builder_begin_op(&run->builder, PLAN_OP_PARTS_COPY, PLAN_AXIS_NONE, dims, NULL);
-    plan_builder_operand(&run->builder, from);
-    plan_builder_operand(&run->builder, to);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+    LAUNCH_ON(run, PLAN_FSDP2_COMPUTE, PLAN_OP_PARTS_COPY, PLAN_AXIS_NONE, dims, NULL, from, to);
 }
 
 /* to: buffers of its parameters. */
@@ -294,8 +277,7 @@ static void drop_parts(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len && f->units[u].in_parts; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        plan_builder_free(&run->builder, f->parameters[p].part);
-        f->parameters[p].part = PLAN_NONE;
+        plan_builder_drop(&run->builder, &f->parameters[p].part);
     }
     f->units[u].in_parts = false;
 }
@@ -316,10 +298,6 @@ static void make_whole(PlanRun *run, uint32_t p) {
     mine->has_storage = true;
 }
 
-static PlanOperand all_of(uint32_t buffer, uint64_t elements) {
-    return (PlanOperand){.buffer = buffer, .elements = elements};
-}
-
 /* By way of tensors in the order of ranks, of which the last is let go of last. */
 static void unpack_rows(PlanRun *run, uint32_t u) {
     const PlanFsdp2 *f = run->state;
@@ -329,16 +307,14 @@ static void unpack_rows(PlanRun *run, uint32_t u) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
         make_whole(run, p);
         by_rank[i] =
-            plan_builder_buffer(&run->builder, plan_fsdp2_parameter(run, p)->elements, f->param,
-                                PLAN_TEMPORARY_OP, PLAN_FSDP2_COMPUTE, "by_rank");
-        plan_builder_alloc_empty(&run->builder, by_rank[i]);
+            plan_builder_new_empty(&run->builder, plan_fsdp2_parameter(run, p)->elements, f->param,
+                                   PLAN_TEMPORARY_OP, PLAN_FSDP2_COMPUTE, "by_rank");
     }
     unpack(run, u, by_rank);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        uint64_t elements = plan_fsdp2_parameter(run, p)->elements;
-        plan_fsdp2_turn_rows(run, p, all_of(by_rank[i], elements),
-                             all_of(f->parameters[p].whole, elements), true);
+        plan_fsdp2_turn_rows(run, p, all_of(run, by_rank[i]), all_of(run, f->parameters[p].whole),
+                             true);
     }
     for (uint32_t i = n - 1; i-- > 0;) {
         plan_builder_free(&run->builder, by_rank[i]);
@@ -361,9 +337,7 @@ static void unpack_whole(PlanRun *run, uint32_t u) {
 /* What a shard is copied from lives until the next shard's is there. */
 static uint32_t stage_next(PlanRun *run, uint32_t p, uint32_t last) {
     uint32_t staged = stage_shard(run, p, PLAN_FSDP2_COMPUTE, PLAN_TEMPORARY_OP);
-    if (last != PLAN_NONE) {
-        plan_builder_free(&run->builder, last);
-    }
+    plan_builder_free(&run->builder, last);
     return staged;
 }
 
@@ -382,9 +356,7 @@ static void copy_out_alone(PlanRun *run, uint32_t u) {
     unit->copied_event = plan_builder_record(&run->builder, PLAN_FSDP2_COMPUTE);
     plan_fsdp2_gather_lanes_wait(run, unit->copied_event);
     plan_fsdp2_free_held(run);
-    if (staged != PLAN_NONE) {
-        plan_builder_free(&run->builder, staged);
-    }
+    plan_builder_free(&run->builder, staged);
 }
 
 static void copy_out(PlanRun *run, uint32_t u) {
@@ -428,8 +400,7 @@ void plan_fsdp2_copy_out(PlanRun *run, uint32_t u) {
 
 static void drop_whole(PlanRun *run, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    plan_builder_free(&run->builder, f->parameters[p].whole);
-    f->parameters[p].whole = PLAN_NONE;
+    plan_builder_drop(&run->builder, &f->parameters[p].whole);
 }
 
 void plan_fsdp2_reshard(PlanRun *run, uint32_t u) {
@@ -455,12 +426,9 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
                                              PLAN_FSDP2_COMPUTE, run->owner.parameters[p].name);
         }
         plan_builder_alloc_empty(&run->builder, mine->part);
-        plan_builder_begin_op(
-            &run->builder, PLAN_OP_PART, PLAN_AXIS_PART,
-            (int64_t[]){[PART_N] = (int64_t)elements, [PART_RANKS] = (int64_t)f->part_ranks}, NULL);
-        plan_builder_whole(&run->builder, mine->whole);
-        plan_builder_whole(&run->builder, mine->part);
-        plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+        LAUNCH_ON(run, PLAN_FSDP2_COMPUTE, PLAN_OP_PART, PLAN_AXIS_PART,
+                  DIMS([PART_N] = (int64_t)elements, [PART_RANKS] = (int64_t)f->part_ranks), NULL,
+                  all_of(run, mine->whole), all_of(run, mine->part));
         if (unit->leaves_parts) {
             plan_builder_free(&run->builder, mine->left_part);
         }

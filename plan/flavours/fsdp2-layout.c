@@ -97,11 +97,8 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
     }
 }
 
-static void zero(PlanRun *run, uint32_t buffer, uint64_t elements) {
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, (double[]){0});
-    plan_builder_whole(&run->builder, buffer);
-    plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+static void zero(PlanRun *run, uint32_t buffer) {
+    launch_in_place(run, PLAN_FSDP2_COMPUTE, PLAN_OP_FILL, 0, all_of(run, buffer));
 }
 
 void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
@@ -185,12 +182,11 @@ static void make_shard_on_host(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
 
 static void make_shard(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     PlanFsdp2Parameter *mine = &f->parameters[p];
-    mine->shard = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
-                                      PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
-                                      run->owner.parameters[p].name);
-    plan_builder_alloc(&run->builder, mine->shard);
+    mine->shard =
+        plan_builder_new(&run->builder, plan_fsdp2_chunk(f, p), f->master, PLAN_PARAMETERS_SHARDED,
+                         PLAN_FSDP2_COMPUTE, run->owner.parameters[p].name);
     if (mine->local < plan_fsdp2_chunk(f, p)) {
-        zero(run, mine->shard, plan_fsdp2_chunk(f, p));
+        zero(run, mine->shard);
     }
     plan_init_parameter(run, p, mine->shard, plan_fsdp2_unit_of(run, p)->axis,
                         plan_fsdp2_chunk(f, p), 0);
@@ -265,17 +261,12 @@ static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
     PlanFsdp2Parameter *mine = &f->parameters[p];
     uint32_t old = mine->shard;
     plan_run_at_unit(run, run->unit_of_parameter[p]);
-    mine->shard = plan_builder_buffer(&run->builder, plan_fsdp2_chunk(f, p), f->master,
-                                      PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
-                                      run->owner.parameters[p].name);
-    plan_builder_alloc_empty(&run->builder, mine->shard);
-    zero(run, mine->shard, plan_fsdp2_chunk(f, p));
+    mine->shard = plan_builder_new_empty(&run->builder, plan_fsdp2_chunk(f, p), f->master,
+                                         PLAN_PARAMETERS_SHARDED, PLAN_FSDP2_COMPUTE,
+                                         run->owner.parameters[p].name);
+    zero(run, mine->shard);
     if (mine->local) {
-        plan_builder_begin_op(&run->builder, PLAN_OP_COPY, PLAN_AXIS_NONE,
-                              (int64_t[]){(int64_t)mine->local}, NULL);
-        plan_builder_part(&run->builder, old, 0, mine->local);
-        plan_builder_part(&run->builder, mine->shard, 0, mine->local);
-        plan_builder_launch(&run->builder, PLAN_FSDP2_COMPUTE);
+        plan_run_into(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE, old, mine->shard, mine->local);
     }
     plan_builder_free(&run->builder, old);
 }

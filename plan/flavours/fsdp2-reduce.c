@@ -18,33 +18,20 @@
 #include "plan/flavours/divisor.h"
 #include "plan/flavours/fsdp2.h"
 
-static void free_if_any(PlanRun *run, uint32_t buffer) {
-    if (buffer != PLAN_NONE) {
-        plan_builder_free(&run->builder, buffer);
-    }
-}
-
 /* fp16 alone is divided in two parts. */
 static PlanDivisor divisor_of(const PlanFsdp2 *f) {
     return f->reduce == PLAN_FP16 ? plan_divisor_of(f->ranks * f->replicas) : (PlanDivisor){1, 1};
 }
 
-static void divide(PlanRun *run, uint8_t lane, uint32_t buffer, uint64_t elements, double by) {
-    if (by == 1) {
-        return;
+static void divide(PlanRun *run, uint8_t lane, uint32_t buffer, double by) {
+    if (by != 1) {
+        launch_in_place(run, lane, PLAN_OP_SCALE, 1.0 / by, all_of(run, buffer));
     }
-    plan_builder_begin_op(&run->builder, PLAN_OP_SCALE, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, (double[]){1.0 / by});
-    plan_builder_whole(&run->builder, buffer);
-    plan_builder_launch(&run->builder, lane);
 }
 
 static uint32_t new_shards(PlanRun *run, const PlanFsdp2Unit *unit, PlanDtype dtype, uint8_t lane,
                            PlanSubcategory sub) {
-    uint32_t buffer =
-        plan_builder_buffer(&run->builder, unit->trained, dtype, sub, lane, "gradients");
-    plan_builder_alloc_empty(&run->builder, buffer);
-    return buffer;
+    return plan_builder_new_empty(&run->builder, unit->trained, dtype, sub, lane, "gradients");
 }
 
 /* The replicas reduce it in a later pass. */
@@ -78,14 +65,11 @@ static void copy_alone(PlanRun *run, const PlanFsdp2Unit *unit, uint32_t reduced
     uint32_t from = f->reducing;
     if (unit->divisor > 0) {
         double factor = 1 / unit->divisor;
-        from = plan_builder_buffer(&run->builder, unit->trained, f->reduce, PLAN_TEMPORARY_OP,
-                                   PLAN_FSDP2_REDUCE, "divided");
-        plan_builder_alloc(&run->builder, from);
-        plan_builder_begin_op(&run->builder, PLAN_OP_TIMES_NUMBER, PLAN_AXIS_NONE,
-                              (int64_t[]){(int64_t)unit->trained}, &factor);
-        plan_builder_whole(&run->builder, f->reducing);
-        plan_builder_whole(&run->builder, from);
-        plan_builder_launch(&run->builder, PLAN_FSDP2_REDUCE);
+        from = plan_builder_new(&run->builder, unit->trained, f->reduce, PLAN_TEMPORARY_OP,
+                                PLAN_FSDP2_REDUCE, "divided");
+        LAUNCH_ON(run, PLAN_FSDP2_REDUCE, PLAN_OP_TIMES_NUMBER, PLAN_AXIS_NONE,
+                  DIMS((int64_t)unit->trained), &factor, all_of(run, f->reducing),
+                  all_of(run, from));
     }
     plan_run_into(run, PLAN_OP_COPY, PLAN_FSDP2_REDUCE, from, reduced, unit->trained);
     if (from != f->reducing) {
@@ -96,23 +80,18 @@ static void copy_alone(PlanRun *run, const PlanFsdp2Unit *unit, uint32_t reduced
 static uint32_t reduce_scatter(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     const PlanFsdp2Unit *unit = &f->units[u];
-    uint64_t slice = unit->trained;
     if (!f->is_of_2_4) {
         plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REDUCE, PLAN_FSDP2_COMPUTE);
     }
     uint32_t reduced =
         new_shards(run, &f->units[u], f->reduce, PLAN_FSDP2_REDUCE, category_of_reduced(run, u));
-    divide(run, PLAN_FSDP2_REDUCE, f->reducing, slice * unit->ranks, divisor_of(f).before);
+    divide(run, PLAN_FSDP2_REDUCE, f->reducing, divisor_of(f).before);
     if (!unit->communicates) {
         copy_alone(run, unit, reduced);
     } else {
         double average = unit->divisor > 0 ? -unit->divisor : f->reduce != PLAN_FP16;
-        plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, unit->axis,
-                              (int64_t[]){[COLLECTIVE_ELEMENTS] = (int64_t)(slice * unit->ranks),
-                                          [COLLECTIVE_RANKS] = (int64_t)unit->ranks},
-                              &average);
-        plan_builder_whole(&run->builder, f->reducing);
-        plan_builder_whole(&run->builder, reduced);
+        plan_builder_collective(&run->builder, PLAN_OP_REDUCE_SCATTER, unit->axis, unit->ranks,
+                                average, all_of(run, f->reducing), all_of(run, reduced));
         plan_builder_launch(&run->builder, PLAN_FSDP2_REDUCE);
     }
     f->reduce_event = plan_builder_record(&run->builder, PLAN_FSDP2_REDUCE);
@@ -124,11 +103,8 @@ static void all_reduce(PlanRun *run, uint32_t u, uint32_t reduced) {
     PlanFsdp2 *f = run->state;
     double average = f->reduce != PLAN_FP16 && f->units[u].divisor == 0;
     plan_builder_wait_lane(&run->builder, PLAN_FSDP2_REPLICATE, PLAN_FSDP2_REDUCE);
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-                          (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)f->units[u].trained,
-                                      [ALL_REDUCE_RANKS] = (int64_t)f->replicas},
-                          &average);
-    plan_builder_whole(&run->builder, reduced);
+    plan_builder_collective(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE, f->replicas,
+                            average, NOTHING, all_of(run, reduced));
     plan_builder_launch(&run->builder, PLAN_FSDP2_REPLICATE);
     f->units[u].all_reduced = reduced;
 }
@@ -138,15 +114,10 @@ static void add_shards(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradient
     uint32_t n;
     g_autofree uint32_t *trained = plan_fsdp2_trained(run, u, &n);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = trained[i];
-        const PlanFsdp2Parameter *mine = &f->parameters[p];
-        uint64_t offset_bytes = mine->trained_start * plan_dtype_bytes(f->master);
-        if (mine->local) {
-            plan_builder_begin_op(&run->builder, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE,
-                                  (int64_t[]){(int64_t)mine->local}, NULL);
-            plan_builder_part(&run->builder, gradients, offset_bytes, mine->local);
-            plan_builder_part(&run->builder, f->units[u].gradients, offset_bytes, mine->local);
-            plan_builder_launch(&run->builder, lane);
+        PlanOperand from = plan_fsdp2_gradient_in(f, trained[i], gradients);
+        if (from.elements) {
+            LAUNCH_ON(run, lane, PLAN_OP_ACCUMULATE, PLAN_AXIS_NONE, DIMS((int64_t)from.elements),
+                      NULL, from, plan_fsdp2_gradient_in(f, trained[i], f->units[u].gradients));
         }
     }
 }
@@ -221,7 +192,7 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         lane = PLAN_FSDP2_REPLICATE;
         all_reduce(run, u, reduced);
     }
-    divide(run, lane, reduced, unit->trained, divisor_of(f).after);
+    divide(run, lane, reduced, divisor_of(f).after);
     if (f->reduce != f->master) {
         bool is_first = unit->gradients == PLAN_NONE && !plan_offload_has_params(run);
         gradients = new_shards(run, unit, f->master, lane,
@@ -229,21 +200,15 @@ static uint32_t reduce(PlanRun *run, uint32_t u) {
         plan_run_into(run, PLAN_OP_CAST, lane, reduced, gradients, unit->trained);
     }
     bool goes = f->reduce != f->master && !f->reduces_replicas;
-    free_if_any(run, goes && !f->is_of_2_15 ? reduced : PLAN_NONE);
+    plan_builder_free(&run->builder, goes && !f->is_of_2_15 ? reduced : PLAN_NONE);
     if (plan_offload_has_params(run)) {
         send_to_host(run, u, lane, gradients);
     } else if (unit->gradients != PLAN_NONE) {
         add_shards(run, u, lane, gradients);
     }
     *ready_event(f, unit) = plan_builder_record(&run->builder, lane);
-    free_if_any(run, goes && f->is_of_2_15 ? reduced : PLAN_NONE);
+    plan_builder_free(&run->builder, goes && f->is_of_2_15 ? reduced : PLAN_NONE);
     return gradients;
-}
-
-static void drop_packed(PlanRun *run) {
-    PlanFsdp2 *f = run->state;
-    plan_builder_free(&run->builder, f->reducing);
-    f->reducing = PLAN_NONE;
 }
 
 /* Waits for the reduction of the unit before; returns what that packed, or PLAN_NONE. */
@@ -265,22 +230,22 @@ static void let_go_of_reduced(PlanRun *run, uint32_t u, uint32_t gradients) {
     } else if (gradients != unit->all_reduced) {
         plan_builder_free(&run->builder, gradients);
     }
-    free_if_any(run, unit->partial);
-    unit->partial = PLAN_NONE;
+    plan_builder_drop(&run->builder, &unit->partial);
 }
 
 static void reduce_unit(PlanRun *run, uint32_t u) {
+    PlanFsdp2 *f = run->state;
     PlanTensor *held = plan_fsdp2_pack_gradients(run, u);
     bool in_group = stays_in_group(run);
     uint32_t gradients = in_group ? reduce_in_group(run, u) : reduce(run, u);
     if (held) {
         plan_run_drop(run, held);
     }
-    if (((PlanFsdp2 *)run->state)->is_of_2_4) {
-        drop_packed(run);
+    if (f->is_of_2_4) {
+        plan_builder_drop(&run->builder, &f->reducing);
     }
     if (in_group) {
-        free_if_any(run, gradients);
+        plan_builder_free(&run->builder, gradients);
     } else {
         let_go_of_reduced(run, u, gradients);
     }
@@ -291,11 +256,11 @@ static void reduce_after_the_unit_before(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     bool holds = run->strategy->hold_reduced == PLAN_YES;
     uint32_t before = wait_for_reduced(run);
-    free_if_any(run, holds ? PLAN_NONE : before);
+    plan_builder_free(&run->builder, holds ? PLAN_NONE : before);
     if (f->units[u].trained) {
         reduce_unit(run, u);
     }
-    free_if_any(run, holds ? before : PLAN_NONE);
+    plan_builder_free(&run->builder, holds ? before : PLAN_NONE);
 }
 
 void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
@@ -371,5 +336,5 @@ void plan_fsdp2_end_backward(PlanRun *run) {
     }
     f->again = PLAN_NONE;
     plan_run_at_unit(run, 0);
-    free_if_any(run, wait_for_reduced(run));
+    plan_builder_free(&run->builder, wait_for_reduced(run));
 }

@@ -339,8 +339,7 @@ static void drop_group(PlanRun *run, unsigned group) {
             plan_whole_drop_gradient(run, p);
         } else if (is_last_trained(run, u, p)) {
             plan_run_at_unit(run, u);
-            plan_builder_free(&run->builder, f->units[u].gradients);
-            f->units[u].gradients = PLAN_NONE;
+            plan_builder_drop(&run->builder, &f->units[u].gradients);
         }
     }
 }

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/launch.h"
 
 /* Lanes, as PyTorch's streams are called. */
 enum {

@@ -7,9 +7,7 @@
 static void init_by(PlanRun *run, PlanOpKind kind, const int64_t *dims, PlanAxis axis,
                     uint32_t parameter, uint32_t buffer) {
     const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
-    plan_builder_begin_op(&run->builder, kind, axis, dims, &p->init_value);
-    plan_builder_whole(&run->builder, buffer);
-    plan_builder_launch(&run->builder, 0);
+    LAUNCH_ON(run, PLAN_LANE_COMPUTE, kind, axis, dims, &p->init_value, all_of(run, buffer));
 }
 
 static const PlanOpKind kinds[] = {
@@ -49,10 +47,9 @@ static uint32_t make_whole(PlanRun *run, uint32_t parameter) {
         return plan_four_bit_make(run, parameter);
     }
     uint32_t buffer =
-        plan_builder_buffer(&run->builder, p->elements,
-                            plan_graph_dtype_of(p, plan_strategy_param_dtype(run->strategy)),
-                            PLAN_PARAMETERS_UNSHARDED, 0, run->owner.parameters[parameter].name);
-    plan_builder_alloc(&run->builder, buffer);
+        plan_builder_new(&run->builder, p->elements,
+                         plan_graph_dtype_of(p, plan_strategy_param_dtype(run->strategy)),
+                         PLAN_PARAMETERS_UNSHARDED, 0, run->owner.parameters[parameter].name);
     plan_init_parameter(run, parameter, buffer, PLAN_AXIS_NONE, 0, 0);
     return buffer;
 }

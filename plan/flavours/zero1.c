@@ -16,6 +16,7 @@
  * A GPU sends what DDP sends, 2 M (W-1)/W, and keeps 1/W of the optimizer's state. A pass that does
  * not reduce leaves gradients alone.
  */
+#include "plan/autograd/launch.h"
 #include "plan/flavours/whole.h"
 #include "plan/optimizer/optimizer.h"
 
@@ -56,10 +57,8 @@ static void fill_zero(PlanRun *run, uint32_t buffer, uint64_t from, uint64_t to,
     if (from == to) {
         return;
     }
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)(to - from)}, (double[]){0});
-    plan_builder_part(&run->builder, buffer, from * plan_dtype_bytes(dtype), to - from);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    launch_in_place(run, LANE_COMPUTE, PLAN_OP_FILL, 0,
+                    plan_operand_part(buffer, from * plan_dtype_bytes(dtype), to - from));
 }
 
 /* ---- layout --------------------------------------------------------------------------------- */
@@ -77,9 +76,8 @@ static void shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
 static void make_shard(PlanRun *run, Zero1 *z, uint32_t u) {
     Unit *unit = &z->units[u];
     plan_run_at_unit(run, u);
-    unit->shard = plan_builder_buffer(&run->builder, unit->slice, z->master,
-                                      PLAN_PARAMETERS_SHARDED, LANE_COMPUTE, "shard");
-    plan_builder_alloc(&run->builder, unit->shard);
+    unit->shard = plan_builder_new(&run->builder, unit->slice, z->master, PLAN_PARAMETERS_SHARDED,
+                                   LANE_COMPUTE, "shard");
     fill_zero(run, unit->shard, 0, unit->slice, z->master); /* what is padding stays zero */
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         uint32_t p = parameter_of(run, u, i);
@@ -132,33 +130,26 @@ static void begin_pass(PlanRun *run) {
 
 static void make_bucket(PlanRun *run, Zero1 *z, Unit *unit) {
     uint64_t padded = unit->slice * z->ranks;
-    unit->bucket = plan_builder_buffer(&run->builder, padded, z->reduce, PLAN_GRADIENTS_UNSHARDED,
-                                       LANE_COMPUTE, "bucket");
-    plan_builder_alloc(&run->builder, unit->bucket);
+    unit->bucket = plan_builder_new(&run->builder, padded, z->reduce, PLAN_GRADIENTS_UNSHARDED,
+                                    LANE_COMPUTE, "bucket");
     fill_zero(run, unit->bucket, unit->elements, padded, z->reduce);
 }
 
 static void copy_in(PlanRun *run, const Zero1 *z, const Unit *unit, uint32_t p) {
     uint64_t elements = parameter_at(run, p)->elements;
-    plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, (double[]){1.0 / (double)z->ranks});
-    plan_run_operand(run, run->gradients[p]);
-    plan_builder_part(&run->builder, unit->bucket, z->offset_of[p] * plan_dtype_bytes(z->reduce),
-                      elements);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    LAUNCH_ON(
+        run, LANE_COMPUTE, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE, DIMS((int64_t)elements),
+        &(double){1.0 / (double)z->ranks}, plan_run_operand_of(run, run->gradients[p]),
+        plan_operand_part(unit->bucket, z->offset_of[p] * plan_dtype_bytes(z->reduce), elements));
 }
 
 static void reduce(PlanRun *run, const Zero1 *z, Unit *unit) {
-    unit->gradients = plan_builder_buffer(&run->builder, unit->slice, z->reduce,
-                                          PLAN_GRADIENTS_SHARDED, LANE_COMPUTE, "gradient_shard");
-    plan_builder_alloc(&run->builder, unit->gradients);
+    unit->gradients = plan_builder_new(&run->builder, unit->slice, z->reduce,
+                                       PLAN_GRADIENTS_SHARDED, LANE_COMPUTE, "gradient_shard");
     plan_builder_wait_lane(&run->builder, LANE_REDUCE, LANE_COMPUTE);
-    plan_builder_begin_op(&run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD,
-                          (int64_t[]){[REDUCE_SCATTER_ELEMENTS] = (int64_t)(unit->slice * z->ranks),
-                                      [REDUCE_SCATTER_RANKS] = (int64_t)z->ranks},
-                          (double[]){0});
-    plan_builder_whole(&run->builder, unit->bucket);
-    plan_builder_whole(&run->builder, unit->gradients);
+    plan_builder_collective(&run->builder, PLAN_OP_REDUCE_SCATTER, PLAN_AXIS_SHARD, z->ranks,
+                            PLAN_REDUCTION_SUM, all_of(run, unit->bucket),
+                            all_of(run, unit->gradients));
     plan_builder_launch(&run->builder, LANE_REDUCE);
     unit->reduced = plan_builder_record(&run->builder, LANE_REDUCE);
 }
@@ -186,9 +177,8 @@ static void gradient_ready(PlanRun *run, uint32_t p) {
 /* Gradients in the dtype of what they are added to. */
 static void cast_gradients(PlanRun *run, const Zero1 *z, Unit *unit) {
     uint32_t reduced = unit->gradients;
-    unit->gradients = plan_builder_buffer(&run->builder, unit->slice, z->master,
-                                          PLAN_GRADIENTS_SHARDED, LANE_COMPUTE, "gradient_shard");
-    plan_builder_alloc(&run->builder, unit->gradients);
+    unit->gradients = plan_builder_new(&run->builder, unit->slice, z->master,
+                                       PLAN_GRADIENTS_SHARDED, LANE_COMPUTE, "gradient_shard");
     plan_run_into(run, PLAN_OP_CAST, LANE_COMPUTE, reduced, unit->gradients, unit->slice);
     plan_builder_free(&run->builder, reduced);
 }
@@ -202,8 +192,7 @@ static void end_backward(PlanRun *run) {
         }
         plan_run_at_unit(run, u);
         plan_builder_wait(&run->builder, LANE_COMPUTE, unit->reduced);
-        plan_builder_free(&run->builder, unit->bucket);
-        unit->bucket = PLAN_NONE;
+        plan_builder_drop(&run->builder, &unit->bucket);
         if (z->reduce != z->master) {
             cast_gradients(run, z, unit);
         }
@@ -215,8 +204,7 @@ static void drop_gradients(PlanRun *run) {
     for (uint32_t u = 0; u < run->n_units; u++) {
         if (z->units[u].slice) {
             plan_run_at_unit(run, u);
-            plan_builder_free(&run->builder, z->units[u].gradients);
-            z->units[u].gradients = PLAN_NONE;
+            plan_builder_drop(&run->builder, &z->units[u].gradients);
         }
     }
 }
@@ -227,30 +215,21 @@ static void gather(PlanRun *run, const Zero1 *z, Unit *unit) {
     int64_t padded = (int64_t)(unit->slice * z->ranks), ranks = (int64_t)z->ranks;
     uint32_t part = unit->shard;
     if (z->param != z->master) {
-        part = plan_builder_buffer(&run->builder, unit->slice, z->param, PLAN_COMMUNICATION_GATHER,
-                                   LANE_COMPUTE, "cast_shard");
-        plan_builder_alloc(&run->builder, part);
+        part = plan_builder_new(&run->builder, unit->slice, z->param, PLAN_COMMUNICATION_GATHER,
+                                LANE_COMPUTE, "cast_shard");
         plan_run_into(run, PLAN_OP_CAST, LANE_COMPUTE, unit->shard, part, unit->slice);
     }
-    unit->gathered = plan_builder_buffer(&run->builder, (uint64_t)padded, z->param,
-                                         PLAN_COMMUNICATION_GATHER, LANE_COMPUTE, "gathered");
-    plan_builder_alloc(&run->builder, unit->gathered);
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_GATHER_COPY_IN, PLAN_AXIS_SHARD,
-        (int64_t[]){[GATHER_COPY_IN_SLICE] = (int64_t)unit->slice, [GATHER_COPY_IN_RANKS] = ranks},
-        NULL);
-    plan_builder_whole(&run->builder, part);
-    plan_builder_whole(&run->builder, unit->gathered);
-    plan_builder_launch(&run->builder, LANE_COMPUTE);
+    unit->gathered = plan_builder_new(&run->builder, (uint64_t)padded, z->param,
+                                      PLAN_COMMUNICATION_GATHER, LANE_COMPUTE, "gathered");
+    LAUNCH_ON(run, LANE_COMPUTE, PLAN_OP_GATHER_COPY_IN, PLAN_AXIS_SHARD,
+              DIMS([GATHER_COPY_IN_SLICE] = (int64_t)unit->slice, [GATHER_COPY_IN_RANKS] = ranks),
+              NULL, all_of(run, part), all_of(run, unit->gathered));
     if (part != unit->shard) {
         plan_builder_free(&run->builder, part);
     }
     plan_builder_wait_lane(&run->builder, LANE_GATHER, LANE_COMPUTE);
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD,
-                          (int64_t[]){[ALL_GATHER_ELEMENTS] = padded, [ALL_GATHER_RANKS] = ranks},
-                          (double[]){0});
-    plan_builder_whole(&run->builder, PLAN_NONE);
-    plan_builder_whole(&run->builder, unit->gathered);
+    plan_builder_collective(&run->builder, PLAN_OP_ALL_GATHER, PLAN_AXIS_SHARD, z->ranks, 0,
+                            NOTHING, all_of(run, unit->gathered));
     plan_builder_launch(&run->builder, LANE_GATHER);
     unit->gather_event = plan_builder_record(&run->builder, LANE_GATHER);
 }
@@ -260,13 +239,12 @@ static void copy_out(PlanRun *run, const Zero1 *z, uint32_t u) {
     plan_builder_wait(&run->builder, LANE_COMPUTE, unit->gather_event);
     plan_builder_begin_op(&run->builder, PLAN_OP_BUCKET_COPY_OUT, PLAN_AXIS_NONE,
                           (int64_t[]){(int64_t)unit->elements}, NULL);
-    plan_builder_part(&run->builder, unit->gathered, 0, unit->elements);
+    plan_builder_operand(&run->builder, plan_operand_part(unit->gathered, 0, unit->elements));
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
         plan_builder_whole(&run->builder, z->whole.buffers[parameter_of(run, u, i)]);
     }
     plan_builder_launch(&run->builder, LANE_COMPUTE);
-    plan_builder_free(&run->builder, unit->gathered);
-    unit->gathered = PLAN_NONE;
+    plan_builder_drop(&run->builder, &unit->gathered);
 }
 
 static void end_step(PlanRun *run) {

@@ -11,6 +11,7 @@
  * parameter; Adam's is added to the gradient in a new tensor, which foreach drops before the roots
  * and the loop before the next tensor's.
  */
+#include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
 #include "plan/optimizer/optimizer.h"
 
@@ -124,14 +125,11 @@ static uint32_t count_of(const PlanOver *all, uint32_t p) {
 
 /* One step more, a kernel for each count. */
 static void count_on_device(const PlanOver *all) {
-    PlanBuilder *builder = &all->run->builder;
     for (uint32_t p = all->from; p < all->to; p++) {
         if (count_of(all, p) != PLAN_NONE) {
-            plan_builder_begin_op(builder, PLAN_OP_ADD_NUMBER, PLAN_AXIS_NONE, (int64_t[]){1},
-                                  (double[]){1});
-            plan_builder_whole(builder, count_of(all, p));
-            plan_builder_whole(builder, count_of(all, p));
-            plan_builder_launch(builder, 0);
+            PlanOperand count = all_of(all->run, count_of(all, p));
+            LAUNCH_ON(all->run, PLAN_LANE_COMPUTE, PLAN_OP_ADD_NUMBER, PLAN_AXIS_NONE, DIMS(1),
+                      &(double){1}, count, count);
         }
     }
 }

@@ -17,10 +17,8 @@ static PlanTensor as_gradient(const PlanClip *c, PlanTensor number, PlanDtype dt
         return plan_run_ref(run, number);
     }
     PlanTensor same = plan_run_new_empty(run, 1, dtype, "number");
-    plan_builder_begin_op(&run->builder, PLAN_OP_CAST, PLAN_AXIS_NONE, (int64_t[]){1}, NULL);
-    plan_run_operand(run, number);
-    plan_run_operand(run, same);
-    plan_builder_launch(&run->builder, 0);
+    LAUNCH_ON(run, PLAN_LANE_COMPUTE, PLAN_OP_CAST, PLAN_AXIS_NONE, DIMS(1), NULL,
+              plan_run_operand_of(run, number), plan_run_operand_of(run, same));
     return same;
 }
 
@@ -34,10 +32,7 @@ static PlanTensor local_norm(const PlanClip *c) {
 
 PlanTensor plan_clip_new_zero(PlanRun *run) {
     PlanTensor zero = plan_run_new_empty(run, 1, PLAN_FP32, "zero");
-    plan_builder_begin_op(&run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE, (int64_t[]){1},
-                          (double[]){0});
-    plan_run_operand(run, zero);
-    plan_builder_launch(&run->builder, 0);
+    launch_in_place(run, PLAN_LANE_COMPUTE, PLAN_OP_FILL, 0, plan_run_operand_of(run, zero));
     return zero;
 }
 

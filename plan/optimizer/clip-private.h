@@ -21,7 +21,6 @@ typedef struct {
 void plan_clip_begin(PlanClip *c, PlanRun *run, bool also_empty);
 /* One gradient after the other, without a list that holds the norms. */
 PlanTensor plan_clip_stack_one_by_one(const PlanClip *c);
-void plan_clip_all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks);
 /* What gradients are multiplied by, if it is below 1. */
 PlanTensor plan_clip_ratio(const PlanClip *c, PlanTensor norm);
 /* Gradients times the coefficient, over all at once or from the i-th to the n-th. */

@@ -82,7 +82,7 @@ static PlanTensor stack_numbers(const PlanClip *c, const PlanTensor *numbers) {
         plan_run_operand(c->run, numbers[i]);
     }
     plan_run_operand(c->run, stack);
-    plan_builder_launch(builder, 0);
+    plan_builder_launch(builder, PLAN_LANE_COMPUTE);
     return stack;
 }
 
@@ -136,7 +136,7 @@ PlanTensor plan_clip_stack_one_by_one(const PlanClip *c) {
         plan_builder_begin_op(&run->builder, PLAN_OP_NORM, PLAN_AXIS_NONE, &n, NULL);
         append_gradient(c, i);
         plan_run_operand(run, norms[i]);
-        plan_builder_launch(&run->builder, 0);
+        plan_builder_launch(&run->builder, PLAN_LANE_COMPUTE);
     }
     PlanTensor stack = stack_numbers(c, norms);
     let_go_of_all(c, norms);
@@ -144,13 +144,9 @@ PlanTensor plan_clip_stack_one_by_one(const PlanClip *c) {
 }
 
 void plan_clip_all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
-    plan_builder_begin_op(
-        &run->builder, PLAN_OP_ALL_REDUCE, axis,
-        (int64_t[]){
-            [ALL_REDUCE_ELEMENTS] = (int64_t)sums.elements, [ALL_REDUCE_RANKS] = (int64_t)ranks},
-        (double[]){PLAN_REDUCTION_SUM});
-    plan_run_operand(run, sums);
-    plan_builder_launch(&run->builder, 0);
+    plan_builder_collective(&run->builder, PLAN_OP_ALL_REDUCE, axis, ranks, PLAN_REDUCTION_SUM,
+                            NOTHING, plan_run_operand_of(run, sums));
+    plan_builder_launch(&run->builder, PLAN_LANE_COMPUTE);
 }
 
 /* A functional all-reduce works on a copy, and is waited for at once. */
@@ -226,7 +222,7 @@ void plan_clip_scale(const PlanClip *c, PlanTensor factor, uint32_t i, uint32_t 
     for (; i < n; i++) {
         append_gradient(c, i);
     }
-    plan_builder_launch(&c->run->builder, 0);
+    plan_builder_launch(&c->run->builder, PLAN_LANE_COMPUTE);
 }
 
 /* 2.0 holds the norms until the end. 1.13 knows no lists, and nothing sharded that is clipped so:
@@ -341,12 +337,8 @@ static PlanTensor joined_norm(const PlanClip *c, const PlanTensor *norms) {
                           "norm");
     } else {
         norm = new_numbers(c, 1, "norm");
-        plan_builder_begin_op(&c->run->builder, PLAN_OP_ADD, PLAN_AXIS_NONE,
-                              (int64_t[]){[ADD_N] = 1, [ADD_NB] = 1}, NULL);
-        plan_run_operand(c->run, squares[0]);
-        plan_run_operand(c->run, squares[1]);
-        plan_run_operand(c->run, norm);
-        plan_run_launch(c->run);
+        LAUNCH(c->run, PLAN_OP_ADD, DIMS([ADD_N] = 1, [ADD_NB] = 1), NULL, squares[0], squares[1],
+               norm);
     }
     plan_run_unref(c->run, squares[0]);
     plan_run_unref(c->run, squares[1]);

@@ -85,17 +85,9 @@ static PlanTensor new_like(PlanRun *run, PlanTensor x, uint64_t elements, const 
     return plan_run_new_tensor(run, elements, plan_run_dtype_of(run, x), name);
 }
 
-static void communicate(PlanRun *run, PlanOpKind kind, uint64_t elements, PlanTensor given,
-                        PlanTensor taken) {
-    plan_builder_begin_op(
-        &run->builder, kind, PLAN_AXIS_SHARD,
-        (int64_t[]){
-            [COLLECTIVE_ELEMENTS] = (int64_t)elements, [COLLECTIVE_RANKS] = (int64_t)ranks_of(run)},
-        (double[]){PLAN_REDUCTION_SUM});
-    if (given.storage != PLAN_NONE) {
-        plan_run_operand(run, given);
-    }
-    plan_run_operand(run, taken);
+static void communicate(PlanRun *run, PlanOpKind kind, PlanTensor given, PlanTensor taken) {
+    plan_builder_collective(&run->builder, kind, PLAN_AXIS_SHARD, ranks_of(run), PLAN_REDUCTION_SUM,
+                            plan_run_operand_of(run, given), plan_run_operand_of(run, taken));
     plan_run_launch(run);
 }
 
@@ -133,18 +125,17 @@ static PlanTensor straightened(PlanRun *run, const PlanDealt *x) {
 
 static PlanTensor added_up(PlanRun *run, const PlanDealt *x) {
     PlanTensor sum = new_like(run, x->part, x->part.elements, "sum");
-    plan_run_into(run, PLAN_OP_COPY, 0, plan_run_buffer_of(run, x->part),
+    plan_run_into(run, PLAN_OP_COPY, PLAN_LANE_COMPUTE, plan_run_buffer_of(run, x->part),
                   plan_run_buffer_of(run, sum), sum.elements);
-    communicate(run, PLAN_OP_ALL_REDUCE, sum.elements, PLAN_NO_TENSOR, sum);
+    communicate(run, PLAN_OP_ALL_REDUCE, PLAN_NO_TENSOR, sum);
     return sum;
 }
 
 /* Of columns what arrives lies rank after rank, and is joined anew. */
 static PlanTensor gathered(PlanRun *run, const PlanDealt *x) {
     PlanTensor own = straightened(run, x);
-    uint64_t elements = own.elements * ranks_of(run);
-    PlanTensor all = new_like(run, own, elements, "gathered");
-    communicate(run, PLAN_OP_ALL_GATHER, elements, own, all);
+    PlanTensor all = new_like(run, own, own.elements * ranks_of(run), "gathered");
+    communicate(run, PLAN_OP_ALL_GATHER, own, all);
     if (x->way == PLAN_DEALT_COLUMNS) {
         PlanTensor joined = with_parts(run, all, x->rows, columns_of_part(run, x), true);
         plan_run_unref(run, all);
@@ -156,7 +147,7 @@ static PlanTensor gathered(PlanRun *run, const PlanDealt *x) {
 
 static PlanTensor scattered(PlanRun *run, const PlanDealt *x) {
     PlanTensor own = new_like(run, x->part, x->part.elements / ranks_of(run), "scattered");
-    communicate(run, PLAN_OP_REDUCE_SCATTER, x->part.elements, x->part, own);
+    communicate(run, PLAN_OP_REDUCE_SCATTER, x->part, own);
     return own;
 }
 
@@ -169,7 +160,7 @@ static PlanTensor exchanged(PlanRun *run, const PlanDealt *x, PlanDealtWay to) {
         given = with_parts(run, own, x->rows / ranks, x->columns / ranks, false);
     }
     PlanTensor taken = new_like(run, own, own.elements, "exchanged");
-    communicate(run, PLAN_OP_ALL_TO_ALL, own.elements, given, taken);
+    communicate(run, PLAN_OP_ALL_TO_ALL, given, taken);
     if (to == PLAN_DEALT_ROWS) {
         PlanTensor joined = with_parts(run, taken, x->rows / ranks, x->columns / ranks, true);
         plan_run_unref(run, taken);

@@ -56,13 +56,9 @@ static PlanTensor mixed(const Matrix *m) {
     PlanOperand gradient = m->run->flavour->gradient(m->run, m->parameter);
     PlanDtype dtype = (PlanDtype)plan_builder_at(builder, gradient.buffer)->dtype;
     PlanTensor mix = plan_run_new_tensor(m->run, m->owned.elements, dtype, "mix");
-    plan_builder_begin_op(builder, PLAN_OP_LERP, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)m->owned.elements},
-                          &m->run->strategy->muon_momentum);
-    plan_builder_operand(builder, gradient);
-    plan_builder_whole(builder, m->momentum);
-    plan_run_operand(m->run, mix);
-    plan_run_launch(m->run);
+    LAUNCH_OPERANDS(m->run, PLAN_OP_LERP, DIMS((int64_t)m->owned.elements),
+                    &m->run->strategy->muon_momentum, gradient, all_of(m->run, m->momentum),
+                    plan_run_operand_of(m->run, mix));
     return mix;
 }
 
@@ -133,18 +129,13 @@ static double rate_of(const Matrix *m) {
 }
 
 static void update(const Matrix *m, const PlanDealt *result) {
-    PlanBuilder *builder = &m->run->builder;
     PlanDealt own = plan_dealt_by_rows(m->run, result);
     uint64_t rows = m->owned.elements / m->columns;
     double rate = rate_of(m);
-    plan_builder_begin_op(builder, PLAN_OP_MUON_UPDATE, PLAN_AXIS_NONE,
-                          (int64_t[]){[MUON_UPDATE_ROWS] = (int64_t)rows,
-                                      [MUON_UPDATE_COLS] = (int64_t)m->columns,
-                                      [MUON_UPDATE_TURNED] = own.is_turned},
-                          &rate);
-    plan_run_operand(m->run, own.part);
-    plan_builder_operand(builder, m->owned);
-    plan_builder_launch(builder, 0);
+    LAUNCH_ON(m->run, PLAN_LANE_COMPUTE, PLAN_OP_MUON_UPDATE, PLAN_AXIS_NONE,
+              DIMS([MUON_UPDATE_ROWS] = (int64_t)rows, [MUON_UPDATE_COLS] = (int64_t)m->columns,
+                   [MUON_UPDATE_TURNED] = own.is_turned),
+              &rate, plan_run_operand_of(m->run, own.part), m->owned);
     plan_run_unref(m->run, own.part);
 }
 

@@ -1,6 +1,7 @@
 /* plan/optimizer/optimizer.c - the end of a training step: clip, step, zero_grad. */
 #include "plan/optimizer/optimizer.h"
 
+#include "plan/autograd/launch.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/optimizer/scaler.h"
@@ -57,7 +58,7 @@ static void launch_lists(const PlanOver *over, unsigned n, const unsigned *lists
         }
     }
     plan_builder_written(builder, end);
-    plan_builder_launch(builder, 0);
+    plan_builder_launch(builder, PLAN_LANE_COMPUTE);
 }
 
 /* How often it names the gradients beside other lists: PyTorch's addcmul_(square, g, g) twice. */
@@ -119,10 +120,7 @@ void plan_over_make(const PlanOver *over, unsigned temporary, const char *name) 
 void plan_over_let_go(const PlanOver *over, unsigned temporary) {
     uint32_t *buffers = over->temporaries[temporary];
     for (uint32_t p = over->to; p-- > over->from;) {
-        if (buffers[p] != PLAN_NONE) {
-            plan_builder_free(&over->run->builder, buffers[p]);
-            buffers[p] = PLAN_NONE;
-        }
+        plan_builder_drop(&over->run->builder, &buffers[p]);
     }
 }
 
@@ -147,9 +145,8 @@ uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned 
         dtype = plan_strategy_state_dtype(run->strategy, dtype);
     }
     plan_run_at_unit(run, unit_of(over, parameter));
-    uint32_t buffer =
-        plan_builder_buffer(&run->builder, elements, dtype, PLAN_OPTIMIZER_STATE, 0, names[state]);
-    plan_builder_alloc_empty(&run->builder, buffer);
+    uint32_t buffer = plan_builder_new_empty(&run->builder, elements, dtype, PLAN_OPTIMIZER_STATE,
+                                             0, names[state]);
     run->states[PLAN_N_STATES * parameter + state] = buffer;
     return buffer;
 }
@@ -157,10 +154,7 @@ uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned 
 void plan_over_make_state(const PlanOver *over, uint32_t parameter, unsigned state,
                           uint64_t elements, PlanDtype dtype) {
     uint32_t buffer = plan_over_new_state(over, parameter, state, elements, dtype);
-    plan_builder_begin_op(&over->run->builder, PLAN_OP_FILL, PLAN_AXIS_NONE,
-                          (int64_t[]){(int64_t)elements}, (double[]){0});
-    plan_builder_whole(&over->run->builder, buffer);
-    plan_builder_launch(&over->run->builder, 0);
+    launch_in_place(over->run, PLAN_LANE_COMPUTE, PLAN_OP_FILL, 0, all_of(over->run, buffer));
 }
 
 void plan_over_decay_gradients(const PlanOver *over) {

@@ -86,6 +86,8 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks);
  * plan_clip_new_zero(), or PLAN_NO_TENSOR: made where it is needed. */
 void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero);
 PlanTensor plan_clip_new_zero(PlanRun *run);
+/* Numbers become, in their place, the sums of all ranks of the axis. */
+void plan_clip_all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks);
 /* Of each rank's norms, in their place those of all ranks of the axis; in a new tensor. */
 PlanTensor plan_norms_over_ranks(PlanRun *run, PlanTensor norms, PlanAxis axis, uint64_t ranks,
                                  const char *name);

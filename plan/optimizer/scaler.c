@@ -137,13 +137,8 @@ static bool has_gradients(PlanRun *run) {
 static void all_reduce(PlanRun *run, PlanTensor number) {
     bool shards = plan_strategy_shard_ranks(run->strategy) > 1;
     PlanAxis axis = shards ? PLAN_AXIS_SHARD : PLAN_AXIS_REPLICATE;
-    int64_t ranks =
-        (int64_t)(shards ? plan_strategy_shard_ranks(run->strategy) : run->strategy->ranks);
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, axis,
-                          (int64_t[]){[ALL_REDUCE_ELEMENTS] = 1, [ALL_REDUCE_RANKS] = ranks},
-                          (double[]){0});
-    plan_run_operand(run, number);
-    plan_builder_launch(&run->builder, 0);
+    plan_clip_all_reduce(run, number, axis,
+                         shards ? plan_strategy_shard_ranks(run->strategy) : run->strategy->ranks);
 }
 
 /* What a functional all-reduce makes is copied back. */

@@ -1,5 +1,6 @@
 #include "plan/autograd/float8/words.h"
 #include "plan/autograd/float8/float8.h"
+#include "plan/autograd/shared/shared.h"
 
 /* ---- what layers share ---------------------------------------------------------------------- */
 
@@ -41,9 +42,9 @@ bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op) {
 
 static PlanFloat8Source source_of(PlanOperand x, int64_t rows, int64_t cols) {
     return (PlanFloat8Source){.x = x,
-                              .up = plan_float8_nothing,
-                              .weight = plan_float8_nothing,
-                              .rstd = plan_float8_nothing,
+                              .up = NOTHING,
+                              .weight = NOTHING,
+                              .rstd = NOTHING,
                               .rows = rows,
                               .cols = cols,
                               .made = PLAN_FLOAT8_AS_THEY_ARE,
@@ -68,7 +69,7 @@ PlanFloat8Source plan_float8_of_weight(PlanRun *run, const PlanGraphOp *op) {
 PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op) {
     return run->flavour->float8_scale
                ? run->flavour->float8_scale(run, weight_of(run, op)->parameter)
-               : plan_float8_nothing;
+               : NOTHING;
 }
 
 /* ---- kernels -------------------------------------------------------------------------------- */
@@ -110,14 +111,8 @@ PlanTensor plan_float8_scale(PlanRun *run, const PlanFloat8Source *source, PlanF
 
 PlanTensor plan_float8_scale_of_all(PlanRun *run, const PlanFloat8Source *source,
                                     PlanFloat8Along along, bool found) {
-    double attr = PLAN_REDUCTION_MAX;
     PlanTensor scale = plan_float8_scale_as(run, source, along, PLAN_FP64, found);
-    plan_builder_begin_op(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_TENSOR,
-                          (int64_t[]){[ALL_REDUCE_ELEMENTS] = (int64_t)scale.elements,
-                                      [ALL_REDUCE_RANKS] = (int64_t)run->graph->shared.tensor},
-                          &attr);
-    plan_run_operand(run, scale);
-    plan_run_launch(run);
+    plan_shared_all_reduce(run, scale, PLAN_REDUCTION_MAX);
     return scale;
 }
 
@@ -181,13 +176,9 @@ PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFlo
                                PlanDtype to) {
     PlanTensor made = plan_run_new_tensor(run, n, PLAN_FP32, "scale");
     double largest = plan_float8_largest(to);
-    plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_PASS, PLAN_AXIS_NONE,
-                          (int64_t[]){[FLOAT8_PASS_N] = (int64_t)n, [FLOAT8_PASS_STEP] = step},
-                          &largest);
-    plan_builder_operand(&run->builder, of);
-    plan_builder_whole(&run->builder, PLAN_NONE);
-    plan_run_operand(run, made);
-    plan_run_launch(run);
+    LAUNCH_OPERANDS(run, PLAN_OP_FLOAT8_PASS,
+                    DIMS([FLOAT8_PASS_N] = (int64_t)n, [FLOAT8_PASS_STEP] = step), &largest, of,
+                    NOTHING, plan_run_operand_of(run, made));
     return made;
 }
 

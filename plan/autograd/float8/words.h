@@ -23,8 +23,6 @@ typedef struct {
     PlanTensor as_is, turned;
 } PlanFloat8Casts;
 
-static const PlanOperand plan_float8_nothing = {.buffer = PLAN_NONE};
-
 static inline const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraphOp *op) {
     return plan_graph_float8_linear_of(run->graph, op);
 }

@@ -4,10 +4,6 @@
 
 const char *const plan_async_lanes[] = {"async", NULL};
 
-enum {
-    LANE_COMPUTE
-};
-
 static PlanAsync *state_of(PlanRun *run) {
     return &run->async[run->builder.phase == PLAN_PHASE_BACKWARD];
 }
@@ -93,7 +89,7 @@ static void part_operand(PlanRun *run, Part part) {
 }
 
 static uint8_t lane_of_nth(PlanRun *run, uint64_t nth) {
-    return nth % 2 ? lane_beside(run) : LANE_COMPUTE;
+    return nth % 2 ? lane_beside(run) : PLAN_LANE_COMPUTE;
 }
 
 /* Of its scales the part, too, where each row has one. */
@@ -145,12 +141,12 @@ static void gather_and_multiply(PlanRun *run, const PlanAsync *a, bool gives_all
     uint64_t ranks = run->graph->shared.tensor;
     uint32_t sequences = sequences_of(run, a->gather);
     uint32_t rows = plan_dtype_is_float8(plan_run_dtype_of(run, all)) ? sequences : 1;
-    barrier(run, LANE_COMPUTE);
+    barrier(run, PLAN_LANE_COMPUTE);
     peers(run, PLAN_OP_OFFER, own.elements, 0);
     plan_run_operand(run, own);
-    plan_builder_launch(builder, LANE_COMPUTE);
-    barrier(run, LANE_COMPUTE);
-    plan_builder_wait_lane(builder, lane_beside(run), LANE_COMPUTE);
+    plan_builder_launch(builder, PLAN_LANE_COMPUTE);
+    barrier(run, PLAN_LANE_COMPUTE);
+    plan_builder_wait_lane(builder, lane_beside(run), PLAN_LANE_COMPUTE);
     for (uint64_t nth = 0; nth < ranks; nth++) {
         uint8_t lane = lane_of_nth(run, nth);
         if (nth > 0) {
@@ -172,8 +168,8 @@ static void gather_and_multiply(PlanRun *run, const PlanAsync *a, bool gives_all
         part_operand(run, (Part){all, 0, rows});
         plan_builder_launch(builder, lane_of_nth(run, ranks));
     }
-    plan_builder_wait_lane(builder, LANE_COMPUTE, lane_beside(run));
-    barrier(run, LANE_COMPUTE);
+    plan_builder_wait_lane(builder, PLAN_LANE_COMPUTE, lane_beside(run));
+    barrier(run, PLAN_LANE_COMPUTE);
 }
 
 /* What is gathered, for backward: a whole copy, in the order of sequences. In float8 it has that
@@ -282,8 +278,8 @@ static void multiply_and_swap(PlanRun *run, const PlanAsync *a, PlanTensor parti
     const PlanAsyncProduct *p = &a->products[0];
     uint64_t ranks = run->graph->shared.tensor;
     uint32_t sequences = sequences_of(run, a->layer + 1);
-    barrier(run, LANE_COMPUTE);
-    plan_builder_wait_lane(builder, lane_beside(run), LANE_COMPUTE);
+    barrier(run, PLAN_LANE_COMPUTE);
+    plan_builder_wait_lane(builder, lane_beside(run), PLAN_LANE_COMPUTE);
     for (uint64_t nth = 1; nth < ranks; nth++) {
         uint8_t lane = lane_of_nth(run, nth);
         Part at = {partials, ranks - nth, 1};
@@ -294,9 +290,9 @@ static void multiply_and_swap(PlanRun *run, const PlanAsync *a, PlanTensor parti
         plan_builder_launch(builder, lane);
         barrier(run, lane);
     }
-    multiply(run, p, (Part){a->own, 0, sequences}, (Part){partials, 0, 1}, LANE_COMPUTE);
-    plan_builder_wait_lane(builder, LANE_COMPUTE, lane_beside(run));
-    barrier(run, LANE_COMPUTE);
+    multiply(run, p, (Part){a->own, 0, sequences}, (Part){partials, 0, 1}, PLAN_LANE_COMPUTE);
+    plan_builder_wait_lane(builder, PLAN_LANE_COMPUTE, lane_beside(run));
+    barrier(run, PLAN_LANE_COMPUTE);
 }
 
 PlanTensor plan_async_scatter(PlanRun *run) {

@@ -5,10 +5,6 @@
 
 const char *const plan_exchange_lanes[] = {"expert", NULL};
 
-enum {
-    LANE_COMPUTE
-};
-
 static PlanTensor new_numbers(PlanRun *run, uint64_t n, const char *name) {
     return plan_run_new_tensor(run, n, PLAN_INT64, name);
 }
@@ -23,14 +19,10 @@ static PlanTensor send(PlanRun *run, PlanTensor x) {
     g_assert(run->sent.tensor.storage == PLAN_NONE);
     run->sent.tensor = plan_run_ref(run, x);
     PlanTensor taken = plan_run_new_tensor(run, x.elements, plan_run_dtype_of(run, x), "exchanged");
-    plan_builder_wait_lane(builder, lane, LANE_COMPUTE);
-    plan_builder_begin_op(
-        builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
-        DIMS([ALL_TO_ALL_ELEMENTS] = (int64_t)x.elements, [ALL_TO_ALL_RANKS] =
-                                                              (int64_t)run->graph->shared.expert),
-        &(double){0});
-    plan_run_operand(run, x);
-    plan_run_operand(run, taken);
+    plan_builder_wait_lane(builder, lane, PLAN_LANE_COMPUTE);
+    plan_builder_collective(builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
+                            run->graph->shared.expert, 0, plan_run_operand_of(run, x),
+                            plan_run_operand_of(run, taken));
     plan_builder_launch(builder, lane);
     run->sent.event = plan_builder_record(builder, lane);
     return taken;
@@ -41,7 +33,7 @@ static void await(PlanRun *run) {
     if (run->sent.tensor.storage == PLAN_NONE) {
         return;
     }
-    plan_builder_wait(&run->builder, LANE_COMPUTE, run->sent.event);
+    plan_builder_wait(&run->builder, PLAN_LANE_COMPUTE, run->sent.event);
     plan_run_drop(run, &run->sent.tensor);
 }
 

@@ -12,12 +12,6 @@ static PlanTensor new_numbers(PlanRun *run, int64_t n, const char *name) {
     return plan_run_new_tensor(run, (uint64_t)n, PLAN_FP32, name);
 }
 
-/* In place. */
-static void reduce(PlanRun *run, PlanTensor x, PlanReduction reduction) {
-    begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, reduction);
-    LAUNCH_BEGUN(run, x);
-}
-
 /* Of each row, over all ranks' columns. */
 typedef struct {
     PlanTensor most, sum;
@@ -26,10 +20,10 @@ typedef struct {
 static Softmax softmax_of(PlanRun *run, PlanTensor logits, const int64_t *shape) {
     Softmax s = {.most = new_numbers(run, shape[0], "most")};
     LAUNCH(run, PLAN_OP_LARGEST, shape, NULL, logits, s.most);
-    reduce(run, s.most, PLAN_REDUCTION_MAX);
+    plan_shared_all_reduce(run, s.most, PLAN_REDUCTION_MAX);
     s.sum = new_numbers(run, shape[0], "sum");
     LAUNCH(run, PLAN_OP_SUM_OF_EXPS, shape, NULL, logits, s.most, s.sum);
-    reduce(run, s.sum, PLAN_REDUCTION_SUM);
+    plan_shared_all_reduce(run, s.sum, PLAN_REDUCTION_SUM);
     return s;
 }
 
@@ -45,7 +39,7 @@ void plan_shared_compiled_loss_forward(PlanRun *run, const PlanGraphOp *op) {
     PlanTensor mask = plan_run_new_tensor(run, (uint64_t)rows, PLAN_UINT8, "counts_mask");
     begin_of_rank(run, PLAN_OP_PICK_TARGETS, shape);
     LAUNCH_BEGUN(run, target, logits, softmax.most, softmax.sum, zeros, picked, mask);
-    reduce(run, picked, PLAN_REDUCTION_SUM);
+    plan_shared_all_reduce(run, picked, PLAN_REDUCTION_SUM);
     PlanTensor loss = new_numbers(run, 1, "loss"), total = new_numbers(run, 1, "total");
     plan_builder_begin_op(&run->builder, PLAN_OP_MEAN_PICKED, PLAN_AXIS_NONE, DIMS(rows), NULL);
     plan_vector_push(&run->builder.loss_ops, run->builder.ops.len - 1);

@@ -1,9 +1,5 @@
 #include "plan/autograd/shared/ring-hops.h"
 
-enum {
-    LANE_COMPUTE
-};
-
 PlanRing plan_ring_of_op(PlanRun *run, const PlanGraphOp *op) {
     return (PlanRing){.run = run,
                       .d = plan_graph_ring_of(run->graph, op),
@@ -68,13 +64,10 @@ static PlanRingExchange issue(const PlanRing *r, PlanOpKind kind, PlanTensor giv
     uint8_t lane = r->run->lanes.ring;
     PlanRingExchange e = {.given = plan_run_ref(r->run, given)};
     e.taken = plan_ring_new_like(r, given, taken, "taken");
-    plan_builder_wait_lane(builder, lane, LANE_COMPUTE);
-    plan_builder_begin_op(
-        builder, kind, PLAN_AXIS_CONTEXT,
-        DIMS([COLLECTIVE_ELEMENTS] = (int64_t)taken, [COLLECTIVE_RANKS] = (int64_t)r->ranks),
-        &(double){0});
-    plan_run_operand(r->run, given);
-    plan_run_operand(r->run, e.taken);
+    plan_builder_wait_lane(builder, lane, PLAN_LANE_COMPUTE);
+    plan_builder_collective(builder, kind, PLAN_AXIS_CONTEXT, r->ranks, 0,
+                            plan_run_operand_of(r->run, given),
+                            plan_run_operand_of(r->run, e.taken));
     plan_builder_launch(builder, lane);
     e.done = plan_builder_record(builder, lane);
     return e;
@@ -90,7 +83,7 @@ PlanRingExchange plan_ring_pass_on(const PlanRing *r, PlanTensor x) {
 
 void plan_ring_await(const PlanRing *r, PlanRingExchange *e) {
     if (!e->awaited) {
-        plan_builder_wait(&r->run->builder, LANE_COMPUTE, e->done);
+        plan_builder_wait(&r->run->builder, PLAN_LANE_COMPUTE, e->done);
         plan_ring_drop(r, e->given);
         e->awaited = true;
     }

@@ -3,19 +3,28 @@
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
+static void communicate(PlanRun *run, PlanOpKind kind, PlanReduction reduction, PlanTensor given,
+                        PlanTensor taken) {
+    plan_builder_collective(&run->builder, kind, PLAN_AXIS_TENSOR, run->graph->shared.tensor,
+                            reduction, plan_run_operand_of(run, given),
+                            plan_run_operand_of(run, taken));
+    plan_run_launch(run);
+}
+
+void plan_shared_all_reduce(PlanRun *run, PlanTensor x, PlanReduction reduction) {
+    communicate(run, PLAN_OP_ALL_REDUCE, reduction, PLAN_NO_TENSOR, x);
+}
+
 PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction) {
     PlanTensor y = new_like(run, x, x.elements, "reduced");
     LAUNCH(run, PLAN_OP_COPY, DIMS((int64_t)x.elements), NULL, x, y);
-    begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, reduction);
-    LAUNCH_BEGUN(run, y);
+    plan_shared_all_reduce(run, y, reduction);
     return y;
 }
 
 PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
-    uint64_t elements = own.elements * run->graph->shared.tensor;
-    PlanTensor all = new_like(run, own, elements, "gathered");
-    begin_collective(run, PLAN_OP_ALL_GATHER, elements, 0);
-    LAUNCH_BEGUN(run, own, all);
+    PlanTensor all = new_like(run, own, own.elements * run->graph->shared.tensor, "gathered");
+    communicate(run, PLAN_OP_ALL_GATHER, 0, own, all);
     return all;
 }
 
@@ -77,8 +86,7 @@ static PlanTensor gathered(PlanRun *run, const Tokens *t, PlanTensor x) {
 static PlanTensor scattered(PlanRun *run, const Tokens *t, PlanTensor x) {
     PlanTensor parts = with_parts(run, t, x, false);
     PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "scattered");
-    begin_collective(run, PLAN_OP_REDUCE_SCATTER, x.elements, 0);
-    LAUNCH_BEGUN(run, parts, y);
+    communicate(run, PLAN_OP_REDUCE_SCATTER, PLAN_REDUCTION_SUM, parts, y);
     drop(run, parts);
     return y;
 }
@@ -94,8 +102,7 @@ static PlanTensor summed(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
     if (!plan_graph_is_compiled(run->graph) || !plan_graph_is_in_block(run->graph, op->module)) {
         return plan_shared_reduced(run, x, PLAN_REDUCTION_SUM);
     }
-    begin_collective(run, PLAN_OP_ALL_REDUCE, x.elements, PLAN_REDUCTION_SUM);
-    LAUNCH_BEGUN(run, x);
+    plan_shared_all_reduce(run, x, PLAN_REDUCTION_SUM);
     return plan_run_ref(run, x);
 }
 

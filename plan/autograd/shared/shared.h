@@ -19,6 +19,8 @@ static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
            (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
 }
 
+/* All-reduces a tensor in its place. */
+void plan_shared_all_reduce(PlanRun *run, PlanTensor x, PlanReduction reduction);
 /* All-gathers a tensor: the parts of all ranks, in order of ranks. */
 PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
 

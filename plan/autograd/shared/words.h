@@ -14,12 +14,6 @@ static inline void begin_of_rank(PlanRun *run, PlanOpKind kind, const int64_t *o
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, op_dims, NULL);
 }
 
-static inline void begin_collective(PlanRun *run, PlanOpKind kind, uint64_t elements, double attr) {
-    int64_t op_dims[] = {[COLLECTIVE_ELEMENTS] = (int64_t)elements,
-                         [COLLECTIVE_RANKS] = (int64_t)run->graph->shared.tensor};
-    plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_TENSOR, op_dims, &attr);
-}
-
 static inline PlanTensor new_like(PlanRun *run, PlanTensor x, uint64_t elements, const char *name) {
     return plan_run_new_tensor(run, elements, plan_run_dtype_of(run, x), name);
 }
