@@ -310,11 +310,25 @@ ModelCluster *model_cluster_read_file(const char *path, GError **error) {
     return model_cluster_read_file_with(path, NULL, error);
 }
 
+static const ModelClusterKey *key_of(const char *name) {
+    g_auto(GStrv) parts = g_strsplit(name, ".", 2);
+    return parts[0] && parts[1] ? model_cluster_find_key(parts[0], parts[1]) : NULL;
+}
+
+bool model_cluster_number(const ModelCluster *cluster, const char *name, double *ret_number,
+                          bool *ret_is_whole) {
+    const ModelClusterKey *row = key_of(name);
+    if (row) {
+        *ret_number = row->whole ? (double)G_STRUCT_MEMBER(uint64_t, cluster, row->offset)
+                                 : G_STRUCT_MEMBER(double, cluster, row->offset);
+        *ret_is_whole = row->whole;
+    }
+    return row != NULL;
+}
+
 bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
                        const PlanIniEntry *entry, GError **error) {
-    g_auto(GStrv) parts = g_strsplit(name, ".", 2);
-    const ModelClusterKey *row =
-        parts[0] && parts[1] ? model_cluster_find_key(parts[0], parts[1]) : NULL;
+    const ModelClusterKey *row = key_of(name);
     return row ? read_number(cluster, ini, entry, row, error)
                : model_cluster_refuse_number(name, ini, entry, error);
 }

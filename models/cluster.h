@@ -70,6 +70,9 @@ ModelCluster *model_cluster_copy(const ModelCluster *cluster);
  * line. */
 bool model_cluster_set(ModelCluster *cluster, const char *name, const PlanIni *ini,
                        const PlanIniEntry *entry, GError **error);
+/* Whether there is such a number, and what it is; 0 of many means that another stands for it. */
+bool model_cluster_number(const ModelCluster *cluster, const char *name, double *ret_number,
+                          bool *ret_is_whole);
 /* After numbers were set, whether all still go together. entries (PlanIniEntry const *) are those
  * that set them; an error names the last one that is part of what is wrong. */
 bool model_cluster_check_set(const ModelCluster *cluster, const PlanIni *ini,

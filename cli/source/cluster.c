@@ -130,6 +130,26 @@ static bool set_number(ModelCluster *cluster, const char *key, const char *value
            model_cluster_check_set(cluster, &ini, entries, error);
 }
 
+/* "0.5x" is half the file's number, and is said as that is. NULL: its file has none. Transfer
+ * full. */
+static char *as_number(const ModelCluster *cluster, const char *key, const char *value,
+                       GError **error) {
+    g_autofree char *times = g_strndup(value, strcspn(value, "x"));
+    double factor, number;
+    bool is_whole;
+    if (!g_str_equal(value + strlen(times), "x") || !plan_parse_double(times, &factor) ||
+        factor <= 0 || !model_cluster_number(cluster, key, &number, &is_whole)) {
+        return g_strdup(value);
+    }
+    if (number == 0) {
+        g_autofree char *wrong = g_strdup_printf(
+            "its file has no %s of which %s could be; give the number itself", key, value);
+        refuse(cluster, wrong, error);
+        return NULL;
+    }
+    return g_strdup_printf(is_whole ? "%.0f" : "%.15g", factor * number);
+}
+
 /* Its name says what it is not as in its file, so that a trace that names it does. */
 static void rename_changed(ModelCluster *cluster, const char *change, bool is_nodes) {
     static const char HERE[] = "; here with "; /* a file that is like another may say so, too */
@@ -149,11 +169,18 @@ static void rename_changed(ModelCluster *cluster, const char *change, bool is_no
 
 bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **error) {
     g_auto(GStrv) pair = g_strsplit(change, "=", 2);
-    bool is_nodes = pair[1] == NULL;
-    bool good =
-        is_nodes ? set_nodes(cluster, change, error) : set_number(cluster, pair[0], pair[1], error);
+    if (pair[1] == NULL) {
+        bool good = set_nodes(cluster, change, error);
+        if (good) {
+            rename_changed(cluster, change, true);
+        }
+        return good;
+    }
+    g_autofree char *value = as_number(cluster, pair[0], pair[1], error);
+    bool good = value != NULL && set_number(cluster, pair[0], value, error);
     if (good) {
-        rename_changed(cluster, change, is_nodes);
+        g_autofree char *settled = g_strconcat(pair[0], "=", value, NULL);
+        rename_changed(cluster, settled, false);
     }
     return good;
 }

@@ -8,13 +8,13 @@
 /* What --cluster takes, for its help; and where there is none. */
 #define CLI_CLUSTER_NAMED                                                                          \
     "a name (foreshard list clusters) or a file; NAME:NODES has another number of nodes, "         \
-    "NAME:SECTION.KEY=VALUE another number of its file"
+    "NAME:SECTION.KEY=VALUE another number of its file, or with =1.5x so many times it"
 #define CLI_CLUSTER_LACKS                                                                          \
     "give a cluster, as in: --cluster a100-node (`foreshard list clusters` names them)"
 
 /* name: "dgx-h100", "./mine.ini"; with ":64" behind it the same machine of 64 nodes, with
- * ":inter_node.nic_gb_per_s=100" that number of its file changed, with several of these all. Its
- * name then has them too. */
+ * ":inter_node.nic_gb_per_s=100" that number of its file changed, with "=0.5x" to half of it, with
+ * several of these all. Its name then has them too, as the numbers that they came to. */
 ModelCluster *cli_cluster_read(const char *name, GError **error);
 /* The file of one; what it says to be `like` may be a name. */
 ModelCluster *cli_cluster_read_file(const char *path, GError **error);
@@ -25,7 +25,7 @@ char *cli_cluster_whole_text(const char *path, GError **error);
 char *cli_cluster_name_with_nodes(const char *name, uint64_t nodes);
 /* Whether there can be other numbers of nodes of it. */
 bool cli_cluster_can_grow(const ModelCluster *cluster);
-/* One of these changes. */
+/* One of these changes, without its colon. */
 bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **error);
 
 /* Refuses a name for --nccl-algo or --nccl-proto that NCCL does not know. NULL: not given. */

@@ -1,5 +1,6 @@
 """tests/cli/test-cluster-changes.py FORESHARD SOURCE - NAME:NODES:SECTION.KEY=VALUE is a copy of the cluster's
 file with these numbers in it, in every command that takes a cluster."""
+import csv
 import os
 import re
 import sys
@@ -20,6 +21,12 @@ REFUSED = [
     ('device.memory_bytes=96GiB', 'write it out: 103079215104'),
     ('device.memory_gb=80', 'did you mean device.memory_bytes?'),
     ('device.outside_allocator_bytes=999999999999', 'leaves nothing of memory_bytes'),
+    (NIC + '=0x', "'0x' is no number"),
+    (NIC + '=-2x', "'-2x' is no number"),
+    (NIC + '=2x3', "'2x3' is no number"),
+    ('inter.nic=2x', "no number 'inter.nic' (SECTION.KEY"),
+    ('device.cores=2x', 'its file has no device.cores of which 2x could be; give the number itself'),
+    ('topology.nodes=2x', 'write :NODES behind its name'),
     ('topology.nodes=3', 'write :NODES behind its name'),
     ('0', 'give a number of nodes'),
     ('2:3', 'two numbers of nodes stand behind its name'),
@@ -56,6 +63,23 @@ def check_copies(run):
             if other != changed:
                 said.append('%s is not as the file edited by hand' % change)
     return said
+
+
+def check_times(run):
+    """0.5x is half of the file's number, and is called what that is; after another change, of that."""
+    _, text, _ = run('list', 'dgx-h100')
+    numbers = {key: re.search(r'(?m)^%s = (.*)$' % key, text).group(1) for key in ('nic_gb_per_s', 'memory_bytes')}
+    nic, memory = float(numbers['nic_gb_per_s']), int(numbers['memory_bytes'])
+    said = []
+    for change, same in ((':%s=0.5x' % NIC, ':%s=%.15g' % (NIC, nic / 2)),
+                         (':device.memory_bytes=0.3x', ':device.memory_bytes=%.0f' % (0.3 * memory)),
+                         (':%s=3:%s=1.5x' % (NIC, NIC), ':%s=3:%s=4.5' % (NIC, NIC))):
+        ours, theirs = (run.json('predict', *XL, 'dgx-h100' + change) for change in (change, same))
+        if ours != theirs or ours['cluster'] != 'dgx-h100' + same:
+            said.append('%s: %s, not as %s' % (change, ours['cluster'], same))
+    status, out, err = run('plot', *XL, 'dgx-h100', '--csv', '--knob', 'cluster.%s=0.5x,%.15g' % (NIC, nic / 2))
+    steps = [row['step_ms'] for row in csv.DictReader(out.splitlines())]
+    return said + ([] if not status and len(steps) == 2 and steps[0] == steps[1] else [out + err])
 
 
 def check_trace(run):
@@ -100,6 +124,7 @@ def main(program):
     with tempfile.TemporaryDirectory() as folder:
         run = Runner(os.path.abspath(program), folder)
         tap.case('as a file edited by hand', check_copies(run))
+        tap.case('times a number of the file', check_times(run))
         tap.case('a trace keeps it', check_trace(run))
         tap.case('a knob of plot', check_knob(run))
         tap.case('refusals', check_refusals(run))
