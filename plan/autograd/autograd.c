@@ -87,7 +87,7 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
         plan_run_unref(run, gradient);
         return;
     }
-    if (plan_graph_parameter_at(run->graph, parameter)->copies_gradient) {
+    if (plan_run_parameter(run, parameter)->copies_gradient) {
         gradient = copy_of(run, parameter, gradient);
     }
     PlanBuffer *buffer = plan_builder_at(&run->builder, plan_run_buffer_of(run, gradient));
@@ -107,7 +107,7 @@ static bool comes_late(const PlanRun *run) {
 }
 
 static bool is_of_shared_experts(const PlanRun *run, uint32_t parameter) {
-    return plan_graph_parameter_at(run->graph, parameter)->split >= PLAN_SPLIT_EXPERTS;
+    return plan_run_parameter(run, parameter)->split >= PLAN_SPLIT_EXPERTS;
 }
 
 /* With expert parallelism forward begins with one node per expert weight; backward reaches them

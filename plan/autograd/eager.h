@@ -220,6 +220,17 @@ struct _PlanRun {
     uint32_t *states; /* optimizer buffers, PLAN_N_STATES a parameter; PLAN_NONE: not made */
 };
 
+static inline const PlanGraphParameter *plan_run_parameter(const PlanRun *run, uint32_t i) {
+    return plan_graph_parameter_at(run->graph, i);
+}
+/* Of a unit the i-th. */
+static inline uint32_t plan_run_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
+    return g_array_index(run->units[unit].parameters, uint32_t, i);
+}
+static inline bool plan_unit_has_parameters(const PlanRun *run, uint32_t unit) {
+    return run->units[unit].parameters->len > 0;
+}
+
 static inline PlanPhase plan_run_forward_phase(const PlanRun *run) {
     return run->graph->evaluates ? PLAN_PHASE_EVALUATION : PLAN_PHASE_FORWARD;
 }
@@ -322,11 +333,11 @@ void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is
 
 /* The wrapper leaves it alone (key ignored). */
 static inline bool plan_run_is_ignored(const PlanRun *run, uint32_t parameter) {
-    return plan_graph_parameter_at(run->graph, parameter)->ignored;
+    return plan_run_parameter(run, parameter)->ignored;
 }
 
 static inline bool plan_run_is_frozen(const PlanRun *run, uint32_t parameter) {
-    return plan_graph_parameter_at(run->graph, parameter)->frozen;
+    return plan_run_parameter(run, parameter)->frozen;
 }
 
 /* The program, in parts. */

@@ -67,7 +67,7 @@ static void begin_states(PlanRun *run) {
 }
 
 uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     uint64_t n_blocks = parts_of(p->numbers, PLAN_FOUR_BIT_BLOCK);
     begin_states(run);
     PlanFourBit *state = &run->four_bit.of_parameter[parameter];
@@ -114,7 +114,7 @@ static void add_mean(PlanRun *run, const PlanFourBit *state, PlanTensor magnitud
 
 /* in_place: as backward adds the mean. */
 static Copy make_copy(PlanRun *run, uint32_t parameter, bool in_place) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     const PlanFourBit *state = &run->four_bit.of_parameter[parameter];
     int64_t n_blocks = (int64_t)parts_of(p->numbers, PLAN_FOUR_BIT_BLOCK);
     Copy copy = {PLAN_NO_TENSOR, PLAN_NO_TENSOR, PLAN_NO_TENSOR};

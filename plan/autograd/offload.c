@@ -95,9 +95,8 @@ void plan_offload_bring_back(PlanRun *run, uint32_t id) {
 
 /* Whose slots hold the parameter: with parameters offloaded FSDP1's are parts of flat ones. */
 static uint32_t owner_of(const PlanRun *run, uint32_t p) {
-    const GArray *unit = run->units[run->unit_of_parameter[p]].parameters;
     bool is_flat = plan_offload_has_params(run) && run->flavour->flatten;
-    return is_flat ? g_array_index(unit, uint32_t, 0) : p;
+    return is_flat ? plan_run_parameter_of(run, run->unit_of_parameter[p], 0) : p;
 }
 
 uint32_t plan_offload_slot(const PlanRun *run, uint32_t parameter, PlanOnHost which) {
@@ -211,7 +210,7 @@ bool plan_offload_constructs(const PlanRun *run) {
 /* Bytes of a parameter in 4 bits. */
 static void init_nibbles(PlanRun *run, uint32_t p, PlanAxis axis, uint64_t rank_stride,
                          uint64_t offset, uint64_t elements) {
-    const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
+    const PlanGraphParameter *parameter = plan_run_parameter(run, p);
     uint64_t size = plan_dtype_bytes((PlanDtype)parameter->own_dtype);
     plan_builder_begin_op(
         &run->builder, PLAN_OP_HOST_INIT_NIBBLES, axis,
@@ -230,7 +229,7 @@ void plan_offload_init_parameter(PlanRun *run, uint32_t p, PlanAxis axis, uint64
                                  uint64_t offset, uint64_t elements) {
     static const PlanOpKind kinds[] = {
         [PLAN_INIT_NORMAL] = PLAN_OP_HOST_INIT_NORMAL, [PLAN_INIT_FILL] = PLAN_OP_HOST_INIT_FILL};
-    const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
+    const PlanGraphParameter *parameter = plan_run_parameter(run, p);
     if (parameter->numbers) {
         init_nibbles(run, p, axis, rank_stride, offset, elements);
         return;
@@ -251,7 +250,7 @@ static bool holds_nibbles(const PlanRun *run, uint32_t owner) {
     bool holds = false;
     for (uint32_t i = 0; i < all->len; i++) {
         uint32_t p = g_array_index(all, uint32_t, i);
-        holds |= owner_of(run, p) == owner && plan_graph_parameter_at(run->graph, p)->numbers > 0;
+        holds |= owner_of(run, p) == owner && plan_run_parameter(run, p)->numbers > 0;
     }
     return holds;
 }

@@ -86,8 +86,7 @@ static bool reads_open_units(const PlanRun *run, uint32_t op, const bool *open, 
            refuse(error,
                   "%s is used while its unit %s is not called, where it is sharded; use it within "
                   "that module's forward, or wrap others",
-                  plan_graph_parameter_at(run->graph, p)->name,
-                  name_of_unit(run, run->unit_of_parameter[p]));
+                  plan_run_parameter(run, p)->name, name_of_unit(run, run->unit_of_parameter[p]));
 }
 
 /* A traced program may use a parameter anywhere, such as in its loss. */
@@ -293,7 +292,7 @@ static bool checkpoints_do_not_nest(const PlanRun *run, GError **error) {
 }
 
 static bool refuse_matrix(const PlanRun *run, uint32_t p, GError **error) {
-    const PlanGraphParameter *matrix = plan_graph_parameter_at(run->graph, p);
+    const PlanGraphParameter *matrix = plan_run_parameter(run, p);
     return refuse(error,
                   "optimizer=muon is planned with FSDP2 only where rows and columns divide by the "
                   "ranks, and %s has %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
@@ -311,7 +310,7 @@ static bool muon_has_matrices(const PlanRun *run, GError **error) {
         return true;
     }
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
-        const int64_t *dims = plan_graph_parameter_at(run->graph, p)->dims;
+        const int64_t *dims = plan_run_parameter(run, p)->dims;
         if (plan_run_is_frozen(run, p) || !plan_muon_takes(run, p)) {
             continue;
         }

@@ -65,7 +65,7 @@ static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) 
     for (uint32_t i = 0; i <= n; i++) {
         make_buffers(run, i);
         uint32_t p = i < run->graph->made->len ? g_array_index(run->graph->made, uint32_t, i) : i;
-        if (make && i < n && !plan_graph_parameter_at(run->graph, p)->of_adapter) {
+        if (make && i < n && !plan_run_parameter(run, p)->of_adapter) {
             make(run, p, data);
         }
     }
@@ -78,7 +78,7 @@ static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) 
 
 static void make_adapters(PlanRun *run, PlanStartParameter *make, gpointer data) {
     for (uint32_t i = 0; i < run->graph->parameters->len && make; i++) {
-        if (plan_graph_parameter_at(run->graph, i)->of_adapter) {
+        if (plan_run_parameter(run, i)->of_adapter) {
             make(run, i, data);
         }
     }

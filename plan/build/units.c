@@ -374,7 +374,7 @@ uint32_t plan_unit_n_trained(const PlanRun *run, uint32_t unit) {
 }
 
 bool plan_unit_is_frozen(const PlanRun *run, uint32_t unit) {
-    return run->units[unit].parameters->len > 0 && plan_unit_n_trained(run, unit) == 0;
+    return plan_unit_has_parameters(run, unit) && plan_unit_n_trained(run, unit) == 0;
 }
 
 bool plan_unit_is_mixed(const PlanRun *run, uint32_t unit) {

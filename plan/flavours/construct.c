@@ -9,12 +9,12 @@ static bool is_whole_first(const PlanRun *run) {
 }
 
 static bool is_in_four_bits(const PlanRun *run, uint32_t p) {
-    return plan_graph_parameter_at(run->graph, p)->numbers > 0;
+    return plan_run_parameter(run, p)->numbers > 0;
 }
 
 static void make(PlanRun *run, uint32_t p, gpointer data) {
     const PlanConstruct *construct = data;
-    const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
+    const PlanGraphParameter *parameter = plan_run_parameter(run, p);
     plan_run_at(run, PLAN_PHASE_SETUP, run->units[run->unit_of_parameter[p]].module);
     construct->whole[p] =
         plan_builder_new(&run->builder, parameter->elements,
@@ -56,16 +56,14 @@ void plan_construct_clear(PlanConstruct *construct) {
 }
 
 void plan_construct_begin_unit(PlanConstruct *construct, PlanRun *run, uint32_t unit) {
-    const GArray *parameters = run->units[unit].parameters;
-    for (uint32_t i = 0; i < parameters->len && run->strategy->init == PLAN_CONSTRUCTION_UNIT;
-         i++) {
-        make(run, g_array_index(parameters, uint32_t, i), construct);
+    bool is_by_unit = run->strategy->init == PLAN_CONSTRUCTION_UNIT;
+    for (uint32_t i = 0; i < run->units[unit].parameters->len && is_by_unit; i++) {
+        make(run, plan_run_parameter_of(run, unit, i), construct);
     }
 }
 
 void plan_construct_end_unit(const PlanConstruct *construct, PlanRun *run, uint32_t unit) {
-    const GArray *parameters = run->units[unit].parameters;
-    for (uint32_t i = 0; i < parameters->len && is_whole_first(run); i++) {
-        plan_builder_free(&run->builder, construct->whole[g_array_index(parameters, uint32_t, i)]);
+    for (uint32_t i = 0; i < run->units[unit].parameters->len && is_whole_first(run); i++) {
+        plan_builder_free(&run->builder, construct->whole[plan_run_parameter_of(run, unit, i)]);
     }
 }

@@ -40,14 +40,10 @@ typedef struct {
     bool synced;                 /* the pass before reduced, or there was none */
 } Ddp;
 
-static const PlanGraphParameter *parameter_at(const PlanRun *run, uint32_t i) {
-    return plan_graph_parameter_at(run->graph, i);
-}
-
 static PlanTensor place_of(const PlanRun *run, const Ddp *ddp, uint32_t parameter) {
     PlanTensor place = g_array_index(ddp->buckets, Bucket, ddp->bucket_of[parameter]).tensor;
     place.offset = ddp->offset_of[parameter];
-    place.elements = parameter_at(run, parameter)->elements;
+    place.elements = plan_run_parameter(run, parameter)->elements;
     return place;
 }
 
@@ -82,7 +78,7 @@ static void add_bucket(PlanRun *run, Ddp *ddp, GArray *parameters) {
         uint32_t p = g_array_index(parameters, uint32_t, i);
         ddp->bucket_of[p] = ddp->buckets->len;
         ddp->offset_of[p] = bucket.elements;
-        bucket.elements += parameter_at(run, p)->elements;
+        bucket.elements += plan_run_parameter(run, p)->elements;
     }
     bucket.buffer =
         plan_builder_buffer(&run->builder, bucket.elements, dtype_of(run),
@@ -123,7 +119,7 @@ static GPtrArray *in_buckets(const PlanRun *run, const GArray *parameters) {
             bytes = 0;
         }
         g_array_append_val((GArray *)buckets->pdata[buckets->len - 1], p);
-        bytes += parameter_at(run, p)->elements * plan_dtype_bytes(dtype_of(run));
+        bytes += plan_run_parameter(run, p)->elements * plan_dtype_bytes(dtype_of(run));
     }
     return buckets;
 }

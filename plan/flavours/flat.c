@@ -5,7 +5,7 @@ enum {
 };
 
 static uint64_t elements_of(const PlanRun *run, uint32_t p) {
-    return plan_graph_parameter_at(run->graph, p)->elements;
+    return plan_run_parameter(run, p)->elements;
 }
 
 static uint64_t round_up(uint64_t n, uint64_t to) {

@@ -56,7 +56,7 @@ static void fetch(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     const uint32_t *fetched = unit->b.fetched;
     uint32_t next = fetched[unit->fetched == fetched[0]];
     plan_builder_alloc(&run->builder, next);
-    plan_offload_get_shard(run, plan_fsdp1_parameter_of(run, u, 0), next, PLAN_FSDP1_PRE_UNSHARD);
+    plan_offload_get_shard(run, plan_run_parameter_of(run, u, 0), next, PLAN_FSDP1_PRE_UNSHARD);
     drop_fetched(run, unit);
     unit->fetched = next;
 }
@@ -68,7 +68,7 @@ static void fetch_whole(PlanRun *run, PlanFsdp1Unit *unit, uint32_t u) {
     bool is_forward = run->builder.phase == plan_run_forward_phase(run);
     unit->b.full = is_forward ? fetched[unit->fetched == fetched[0]] : unit->b.fetched_again;
     plan_builder_alloc(&run->builder, unit->b.full);
-    plan_offload_get_shard(run, plan_fsdp1_parameter_of(run, u, 0), unit->b.full,
+    plan_offload_get_shard(run, plan_run_parameter_of(run, u, 0), unit->b.full,
                            PLAN_FSDP1_PRE_UNSHARD);
     if (is_forward) {
         drop_fetched(run, unit);

@@ -28,8 +28,8 @@ static bool same_layout(const PlanFlat *flat, const PlanRun *run, uint32_t u, ui
     const GArray *a = run->units[u].parameters, *b = run->units[v].parameters;
     bool same = a->len == b->len && flat->units[u].shard == flat->units[v].shard;
     for (uint32_t i = 0; same && i < a->len; i++) {
-        same = flat->start[g_array_index(a, uint32_t, i)] ==
-               flat->start[g_array_index(b, uint32_t, i)];
+        same = flat->start[plan_run_parameter_of(run, u, i)] ==
+               flat->start[plan_run_parameter_of(run, v, i)];
     }
     return same;
 }
@@ -37,7 +37,7 @@ static bool same_layout(const PlanFlat *flat, const PlanRun *run, uint32_t u, ui
 static void append_shape(const PlanFlat *flat, const PlanRun *run, uint32_t u, uint64_t rank,
                          GString *shape) {
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        PlanFlatPart part = plan_flat_part(flat, run, plan_fsdp1_parameter_of(run, u, i), rank);
+        PlanFlatPart part = plan_flat_part(flat, run, plan_run_parameter_of(run, u, i), rank);
         if (part.elements) {
             g_string_append_printf(shape, "%u:%" G_GUINT64_FORMAT "+%" G_GUINT64_FORMAT " ", i,
                                    part.offset, part.elements);
@@ -237,15 +237,15 @@ static bool keeps_on_device(const PlanFsdp1 *f) {
 static void make_shard_on_host(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     uint64_t elements = plan_fsdp1_elements(run, f->units[u].b.local);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         plan_offload_init_parameter(run, p, f->shards ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE,
                                     f->shards ? elements : 0, f->flat.start[p], elements);
     }
-    plan_offload_end_init(run, plan_fsdp1_parameter_of(run, u, 0), elements);
+    plan_offload_end_init(run, plan_run_parameter_of(run, u, 0), elements);
 }
 
 static void make_shard(PlanRun *run, PlanFsdp1 *f, PlanConstruct *construct, uint32_t u) {
-    if (!plan_fsdp1_has_parameters(run, u)) {
+    if (!plan_unit_has_parameters(run, u)) {
         return;
     }
     name_buffers(run, f, u);
@@ -260,12 +260,12 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, PlanConstruct *construct, uin
     plan_construct_end_unit(construct, run, u);
     plan_fsdp1_fill(run, PLAN_FSDP1_COMPUTE, local);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         plan_init_parameter(run, p, local, f->shards ? PLAN_AXIS_SHARD : PLAN_AXIS_NONE, stride,
                             f->flat.start[p]);
     }
     if (plan_offload_has_params(run)) {
-        plan_offload_put_shard(run, plan_fsdp1_parameter_of(run, u, 0), local, PLAN_FSDP1_COMPUTE);
+        plan_offload_put_shard(run, plan_run_parameter_of(run, u, 0), local, PLAN_FSDP1_COMPUTE);
     }
     if (plan_offload_has_params(run) && !keeps_on_device(f)) {
         plan_builder_free(&run->builder, local);
@@ -273,7 +273,7 @@ static void make_shard(PlanRun *run, PlanFsdp1 *f, PlanConstruct *construct, uin
 }
 
 static bool is_trained(const PlanRun *run, uint32_t u) {
-    return plan_fsdp1_has_parameters(run, u) && !plan_unit_is_frozen(run, u);
+    return plan_unit_has_parameters(run, u) && !plan_unit_is_frozen(run, u);
 }
 
 /* FSDP1 lists a module's flat parameter before its submodules', so the optimizer sees them in the
@@ -284,8 +284,8 @@ static uint32_t *show_flat(const PlanRun *run) {
     uint32_t *shown = g_new(uint32_t, n);
     memset(shown, 0xff, n * sizeof *shown);
     for (uint32_t u = 0; u < run->n_units; u++) {
-        if (plan_fsdp1_has_parameters(run, u)) {
-            shown[plan_fsdp1_parameter_of(run, u, 0)] = u;
+        if (plan_unit_has_parameters(run, u)) {
+            shown[plan_run_parameter_of(run, u, 0)] = u;
         }
     }
     for (uint32_t p = 0; p < n && !plan_offload_has_params(run); p++) {
@@ -365,7 +365,7 @@ static void initialize(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
 
 void plan_fsdp1_initialize(PlanRun *run) {
     for (uint32_t u = 0; u < run->n_units; u++) {
-        if (plan_fsdp1_has_parameters(run, u)) {
+        if (plan_unit_has_parameters(run, u)) {
             initialize(run, run->state, u);
         }
     }

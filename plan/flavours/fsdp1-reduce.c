@@ -79,11 +79,11 @@ void plan_fsdp1_show_unreduced(PlanRun *run, uint32_t u) {
     PlanFsdp1Unit *unit = &f->units[u];
     bool is_first = unit->new_flat_grad.storage == PLAN_NONE && !plan_offload_has_params(run);
     for (uint32_t i = 0; i < run->units[u].parameters->len && is_first && f->keeps_views; i++) {
-        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         if (unit->grad != PLAN_NONE && !plan_run_is_frozen(run, p)) {
             continue; /* it shows that */
         }
-        const PlanGraphParameter *parameter = plan_graph_parameter_at(run->graph, p);
+        const PlanGraphParameter *parameter = plan_run_parameter(run, p);
         uint64_t part = plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements;
         bool is_flat = f->shards && (parameter->n_dims > 1 || part < parameter->elements);
         if (part && (is_flat || f->casts)) {
@@ -187,7 +187,7 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
     PlanFsdp1Unit *unit = &f->units[u];
     bool is_new = f->shows_low && !unit->shows && !plan_offload_has_params(run);
     for (uint32_t i = 0; i < run->units[u].parameters->len && is_new; i++) {
-        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         uint64_t part = plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements;
         if (part && !plan_run_is_frozen(run, p)) {
             uint32_t empty = plan_builder_new_empty(&run->builder, part, f->master,
@@ -202,7 +202,7 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
 static bool has_views(const PlanRun *run, uint32_t u, bool frozen_too) {
     const PlanFsdp1 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
-        uint32_t p = plan_fsdp1_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         if ((frozen_too || !plan_run_is_frozen(run, p)) &&
             plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements) {
             return true;
@@ -241,7 +241,7 @@ void plan_fsdp1_raise(PlanRun *run, uint32_t u) {
 
 static bool has_gradient(const PlanRun *run, uint32_t u) {
     const PlanFsdp1 *f = run->state;
-    return plan_fsdp1_has_parameters(run, u) && f->units[u].grad != PLAN_NONE;
+    return plan_unit_has_parameters(run, u) && f->units[u].grad != PLAN_NONE;
 }
 
 void plan_fsdp1_lower(PlanRun *run, uint32_t u) {
@@ -274,7 +274,7 @@ static void reduce_sharded(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     }
     if (plan_offload_has_params(run)) {
         PlanOperand all = {.buffer = gradient, .elements = plan_fsdp1_elements(run, gradient)};
-        plan_offload_put_gradient(run, plan_fsdp1_parameter_of(run, u, 0), all, lane);
+        plan_offload_put_gradient(run, plan_run_parameter_of(run, u, 0), all, lane);
         plan_builder_mark(&run->builder, gradient, PLAN_FSDP1_REDUCE);
     }
     show_low(run, f, u, lane);
@@ -318,7 +318,7 @@ static void reduce_whole(PlanRun *run, const PlanFsdp1 *f, uint32_t u) {
     }
     if (plan_offload_has_params(run)) {
         PlanOperand all = {.buffer = gradient, .elements = plan_fsdp1_elements(run, gradient)};
-        plan_offload_put_gradient_and_wait(run, plan_fsdp1_parameter_of(run, u, 0), all,
+        plan_offload_put_gradient_and_wait(run, plan_run_parameter_of(run, u, 0), all,
                                            PLAN_FSDP1_REDUCE);
         plan_builder_mark(&run->builder, gradient, PLAN_FSDP1_REDUCE);
     }

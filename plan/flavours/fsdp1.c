@@ -121,7 +121,7 @@ static bool is_passed_by(const PlanRun *run, uint32_t u) {
 
 static void pre_forward(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
-    if (!plan_fsdp1_has_parameters(run, u) || is_passed_by(run, u)) {
+    if (!plan_unit_has_parameters(run, u) || is_passed_by(run, u)) {
         return;
     }
     if (f->is_of_2_0 || !f->units[u].prefetched) {
@@ -141,7 +141,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
 
 static void post_forward(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
-    if (!plan_fsdp1_has_parameters(run, u) || is_passed_by(run, u)) {
+    if (!plan_unit_has_parameters(run, u) || is_passed_by(run, u)) {
         return;
     }
     plan_fsdp1_reshard(run, u, u != 0 && plan_fsdp1_reshards(run->strategy));
@@ -162,7 +162,7 @@ static void prefetch_before(PlanRun *run, uint32_t u) {
 static void pre_backward(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
     PlanFsdp1Unit *unit = &f->units[u];
-    if (!plan_fsdp1_has_parameters(run, u) || !unit->awaits_backward) {
+    if (!plan_unit_has_parameters(run, u) || !unit->awaits_backward) {
         return;
     }
     if (f->is_of_2_0 || !unit->prefetched) {
@@ -215,10 +215,10 @@ static void reshard_the_rest(PlanRun *run, uint32_t u) {
 static void hand_over(PlanRun *run, uint32_t u) {
     const PlanFsdp1 *f = run->state;
     plan_fsdp1_drop_gradient(run, u);
-    if (f->keeps_low && f->shards && plan_fsdp1_has_parameters(run, u) &&
+    if (f->keeps_low && f->shards && plan_unit_has_parameters(run, u) &&
         !plan_unit_is_frozen(run, u)) {
         plan_run_at_unit(run, u);
-        plan_offload_round_gradient(run, plan_fsdp1_parameter_of(run, u, 0), f->flat.units[u].shard,
+        plan_offload_round_gradient(run, plan_run_parameter_of(run, u, 0), f->flat.units[u].shard,
                                     f->param);
     }
 }
@@ -260,7 +260,7 @@ static PlanOperand parameter(PlanRun *run, uint32_t p) {
     PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, full)->dtype;
     return (PlanOperand){.buffer = full,
                          .offset_bytes = f->flat.start[p] * plan_dtype_bytes(dtype),
-                         .elements = plan_graph_parameter_at(run->graph, p)->elements};
+                         .elements = plan_run_parameter(run, p)->elements};
 }
 
 /* The optimizer sees views of the shard, or the shard itself in one parameter's place. */

@@ -96,14 +96,6 @@ typedef struct {
     PlanTensor zero; /* later than 2.4: the norm of no gradients, which the first clipping makes */
 } PlanFsdp1;
 
-static inline uint32_t plan_fsdp1_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
-    return g_array_index(run->units[unit].parameters, uint32_t, i);
-}
-
-static inline bool plan_fsdp1_has_parameters(const PlanRun *run, uint32_t unit) {
-    return run->units[unit].parameters->len > 0;
-}
-
 /* The lane on which replicas reduce, and on which what follows that runs. */
 static inline uint8_t plan_fsdp1_lane_of_replicas(const PlanFsdp1 *f) {
     return f->reduces_replicas && !f->is_of_2_0 ? PLAN_FSDP1_ALL_REDUCE : PLAN_FSDP1_REDUCE;

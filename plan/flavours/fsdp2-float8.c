@@ -206,7 +206,7 @@ static PlanOperand scale_to_cast_by(PlanRun *run, uint32_t p) {
 void plan_fsdp2_stage_float8(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         if (f->parameters[p].in_float8) {
             f->parameters[p].staged = cast_shard(run, p, scale_to_cast_by(run, p));
         }
@@ -225,7 +225,7 @@ static bool is_last_in_float8(const PlanRun *run, uint32_t u) {
 void plan_fsdp2_name_scales(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         PlanFsdp2Parameter *mine = &f->parameters[p];
         if (!mine->in_float8) {
             continue;
@@ -244,7 +244,7 @@ void plan_fsdp2_name_scales(PlanRun *run, uint32_t u) {
 void plan_fsdp2_forget_scales(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; !is_precomputed(run) && i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         PlanFsdp2Parameter *mine = &f->parameters[p];
         if (mine->in_float8) {
             plan_builder_free(&run->builder, mine->scales[mine->found]);

@@ -55,7 +55,7 @@ static bool stages(const PlanRun *run, const PlanFsdp2 *f, uint32_t u) {
 static void append_pieces(PlanRun *run, uint32_t u, const Pieces *pieces) {
     const PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         if (!f->parameters[p].in_float8) {
             plan_builder_whole(&run->builder, pieces->piece(&f->parameters[p]));
         }
@@ -115,7 +115,7 @@ static uint32_t stage_shard(PlanRun *run, uint32_t p, uint8_t lane, PlanSubcateg
 static void stage_shards(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         f->parameters[p].staged = stage_shard(run, p, f->copies_in, PLAN_COMMUNICATION_GATHER);
     }
 }
@@ -123,7 +123,7 @@ static void stage_shards(PlanRun *run, uint32_t u) {
 static void drop_staged(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = run->units[u].parameters->len; i-- > 0;) {
-        uint32_t *staged = &f->parameters[plan_fsdp2_parameter_of(run, u, i)].staged;
+        uint32_t *staged = &f->parameters[plan_run_parameter_of(run, u, i)].staged;
         plan_builder_drop(&run->builder, staged);
     }
 }
@@ -150,7 +150,7 @@ static void copy_in_bytes(PlanRun *run, uint32_t u, uint32_t flat) {
     uint64_t at = 0;
     plan_builder_begin_op(&run->builder, PLAN_OP_FLOAT8_COPY_IN, PLAN_AXIS_SHARD, dims, NULL);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         uint64_t elements = plan_fsdp2_chunk(f, p);
         if (f->parameters[p].in_float8) {
             plan_builder_whole(&run->builder, f->parameters[p].staged);
@@ -213,7 +213,7 @@ static void gather(PlanRun *run, uint32_t u) {
 
 void plan_fsdp2_unshard(PlanRun *run, uint32_t u) {
     PlanFsdp2Unit *unit = &((PlanFsdp2 *)run->state)->units[u];
-    if (unit->unsharded || unit->gathered != PLAN_NONE || !run->units[u].parameters->len) {
+    if (unit->unsharded || unit->gathered != PLAN_NONE || !plan_unit_has_parameters(run, u)) {
         return;
     }
     if (!unit->communicates) {
@@ -246,7 +246,7 @@ void plan_fsdp2_free_held(PlanRun *run) {
 
 /* A parameter whose rows are dealt out, between the order of ranks and its own (back). */
 void plan_fsdp2_turn_rows(PlanRun *run, uint32_t p, PlanOperand from, PlanOperand to, bool back) {
-    const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
+    const PlanGraphParameter *parameter = plan_run_parameter(run, p);
     int64_t ranks = (int64_t)plan_fsdp2_unit_of(run, p)->ranks;
     int64_t dims[] = {[PARTS_COPY_BATCH] = parameter->dims[0],
                       [PARTS_COPY_PARTS] = ranks,
@@ -276,7 +276,7 @@ static void unpack(PlanRun *run, uint32_t u, const uint32_t *to) {
 static void drop_parts(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len && f->units[u].in_parts; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         plan_builder_drop(&run->builder, &f->parameters[p].part);
     }
     f->units[u].in_parts = false;
@@ -304,15 +304,15 @@ static void unpack_rows(PlanRun *run, uint32_t u) {
     uint32_t n = run->units[u].parameters->len;
     g_autofree uint32_t *by_rank = g_new(uint32_t, n);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         make_whole(run, p);
         by_rank[i] =
-            plan_builder_new_empty(&run->builder, plan_fsdp2_parameter(run, p)->elements, f->param,
+            plan_builder_new_empty(&run->builder, plan_run_parameter(run, p)->elements, f->param,
                                    PLAN_TEMPORARY_OP, PLAN_FSDP2_COMPUTE, "by_rank");
     }
     unpack(run, u, by_rank);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         plan_fsdp2_turn_rows(run, p, all_of(run, by_rank[i]), all_of(run, f->parameters[p].whole),
                              true);
     }
@@ -327,7 +327,7 @@ static void unpack_whole(PlanRun *run, uint32_t u) {
     uint32_t n = run->units[u].parameters->len;
     g_autofree uint32_t *whole = g_new(uint32_t, n);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         make_whole(run, p);
         whole[i] = f->parameters[p].whole;
     }
@@ -346,7 +346,7 @@ static void copy_out_alone(PlanRun *run, uint32_t u) {
     PlanFsdp2Unit *unit = &f->units[u];
     uint32_t staged = PLAN_NONE;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         staged = stage_next(run, p, staged);
         make_whole(run, p);
         plan_run_into(run, PLAN_OP_COPY, PLAN_FSDP2_COMPUTE,
@@ -409,7 +409,7 @@ void plan_fsdp2_reshard(PlanRun *run, uint32_t u) {
         return;
     }
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        drop_whole(run, plan_fsdp2_parameter_of(run, u, i));
+        drop_whole(run, plan_run_parameter_of(run, u, i));
     }
     f->units[u].unsharded = false;
 }
@@ -418,7 +418,7 @@ void plan_fsdp2_reshard_to_parts(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         PlanFsdp2Parameter *mine = &f->parameters[p];
         uint64_t elements = plan_fsdp2_chunk(f, p) * unit->ranks / f->part_ranks;
         if (mine->part == PLAN_NONE) {
@@ -444,7 +444,7 @@ void plan_fsdp2_leave_parts(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
     for (uint32_t i = 0; i < run->units[u].parameters->len && unit->in_parts; i++) {
-        PlanFsdp2Parameter *mine = &f->parameters[plan_fsdp2_parameter_of(run, u, i)];
+        PlanFsdp2Parameter *mine = &f->parameters[plan_run_parameter_of(run, u, i)];
         uint32_t living = mine->part;
         mine->part = mine->left_part;
         mine->left_part = living;

@@ -123,9 +123,8 @@ PlanTensor *plan_fsdp2_pack_gradients(PlanRun *run, uint32_t u) {
     for (uint32_t i = 0; i < n; i++) {
         turned[i] = unit->cuts_rows ? turned[i] : *whole_gradient(run, trained[i]);
         given[i] = plan_run_operand_of(run, turned[i]);
-        given[i].rows =
-            (uint32_t)(unit->cuts_rows ? (int64_t)unit->ranks
-                                       : plan_fsdp2_parameter(run, trained[i])->dims[0]);
+        given[i].rows = (uint32_t)(unit->cuts_rows ? (int64_t)unit->ranks
+                                                   : plan_run_parameter(run, trained[i])->dims[0]);
     }
     launch_packing(run, u, given, n);
     for (uint32_t i = n; i-- > 0 && unit->cuts_rows;) {
@@ -142,15 +141,15 @@ void plan_fsdp2_take_gradients(PlanRun *run, uint32_t u) {
     const PlanFsdp2 *f = run->state;
     uint32_t n = run->units[u].parameters->len;
     for (uint32_t i = 0; i < n; i++) {
-        take_in(run, plan_fsdp2_parameter_of(run, u, i));
+        take_in(run, plan_run_parameter_of(run, u, i));
     }
     for (uint32_t i = 0; i < n && f->tensor > 1 && run->pass.reduces; i++) {
-        settle_shared(run, plan_fsdp2_parameter_of(run, u, i));
+        settle_shared(run, plan_run_parameter_of(run, u, i));
     }
 }
 
 void plan_fsdp2_leave_gradients(PlanRun *run, uint32_t u) {
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        keep_in_reduce_dtype(run, plan_fsdp2_parameter_of(run, u, i));
+        keep_in_reduce_dtype(run, plan_run_parameter_of(run, u, i));
     }
 }

@@ -46,7 +46,7 @@ static uint64_t rows_in_all(const Group *group, const PlanGraphParameter *parame
 
 static void deal_out(PlanRun *run, const Group *group, PlanFsdp2Unit *unit, uint32_t p) {
     PlanFsdp2 *f = run->state;
-    const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
+    const PlanGraphParameter *parameter = plan_run_parameter(run, p);
     uint64_t rows = rows_in_all(group, parameter), row = parameter->elements / rows;
     uint64_t chunk_rows = (rows + group->ranks - 1) / group->ranks;
     uint64_t before = MIN(rows, chunk_rows * (run->owner.rank / group->stride % group->ranks));
@@ -86,7 +86,7 @@ static void lay_out(PlanRun *run, PlanFsdp2 *f) {
                                 .all_reduced = PLAN_NONE,
                                 .ready_event = PLAN_NONE};
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-            uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+            uint32_t p = plan_run_parameter_of(run, u, i);
             deal_out(run, &group, unit, p);
         }
         unit->gathers = f->param;
@@ -105,8 +105,7 @@ void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
     for (uint32_t u = 0; u < run->n_units; u++) {
         Group group = group_of(run, u);
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-            const PlanGraphParameter *p =
-                plan_fsdp2_parameter(run, plan_fsdp2_parameter_of(run, u, i));
+            const PlanGraphParameter *p = plan_run_parameter(run, plan_run_parameter_of(run, u, i));
             uint64_t rows = rows_in_all(&group, p);
             ret_elements[u] += (rows + group.ranks - 1) / group.ranks * (p->elements / rows);
         }
@@ -139,7 +138,7 @@ static GArray *different_rows(const PlanRun *run) {
     GArray *different = g_array_new(FALSE, FALSE, sizeof(Dealt));
     for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
         uint32_t u = run->unit_of_parameter[p];
-        const PlanGraphParameter *parameter = plan_fsdp2_parameter(run, p);
+        const PlanGraphParameter *parameter = plan_run_parameter(run, p);
         GHashTable *seen = run->units[u].of_experts ? of_experts : dense;
         if (!parameter->ignored && g_hash_table_add(seen, (gpointer)parameter->dims)) {
             Group group = group_of(run, u);
@@ -199,8 +198,8 @@ static void make_shard(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
 static void make_shards(PlanRun *run, PlanFsdp2 *f, PlanConstruct *construct, uint32_t u) {
     plan_construct_begin_unit(construct, run, u);
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
-        plan_run_at(run, PLAN_PHASE_SETUP, plan_fsdp2_parameter(run, p)->module);
+        uint32_t p = plan_run_parameter_of(run, u, i);
+        plan_run_at(run, PLAN_PHASE_SETUP, plan_run_parameter(run, p)->module);
         if (plan_offload_constructs(run)) {
             make_shard_on_host(run, f, p);
         } else {
@@ -274,7 +273,7 @@ static void pad_again(PlanRun *run, PlanFsdp2 *f, uint32_t p) {
 void plan_fsdp2_pad_unit_again(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         if (f->parameters[p].local < plan_fsdp2_chunk(f, p)) {
             pad_again(run, f, p);
         }

@@ -145,7 +145,7 @@ static void send_to_host(PlanRun *run, uint32_t u, uint8_t lane, uint32_t gradie
 static void wait_for_host(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t *event = &f->parameters[plan_fsdp2_parameter_of(run, u, i)].offload_event;
+        uint32_t *event = &f->parameters[plan_run_parameter_of(run, u, i)].offload_event;
         if (*event != PLAN_NONE) {
             plan_builder_host_wait(&run->builder, *event, 0);
             *event = PLAN_NONE;
@@ -265,7 +265,7 @@ static void reduce_after_the_unit_before(PlanRun *run, uint32_t u) {
 
 void plan_fsdp2_post_backward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    if (!run->units[u].parameters->len || f->units[u].reduced) {
+    if (!plan_unit_has_parameters(run, u) || f->units[u].reduced) {
         return;
     }
     f->units[u].reduced = true;
@@ -299,7 +299,7 @@ static void let_go_of_unused(PlanRun *run, uint32_t u) {
 static void finish_unit(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     PlanFsdp2Unit *unit = &f->units[u];
-    if (!run->units[u].parameters->len) {
+    if (!plan_unit_has_parameters(run, u)) {
         return;
     }
     uint32_t *ready = ready_event(f, unit);

@@ -42,10 +42,6 @@
 #include "plan/flavours/whole.h"
 #include "plan/optimizer/optimizer.h"
 
-static bool has_parameters(const PlanRun *run, uint32_t unit) {
-    return run->units[unit].parameters->len > 0;
-}
-
 /* The list of units is cleared where backward ends. */
 static bool goes_on_from_evaluation(const PlanRun *run) {
     bool begins = run->pass.number == 0;
@@ -114,7 +110,7 @@ static void prefetch_forward(PlanRun *run, uint32_t u) {
 /* In backward what was gathered goes at once. */
 static void make_whole_now(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
-    if (!has_parameters(run, u)) {
+    if (!plan_unit_has_parameters(run, u)) {
         return;
     }
     plan_fsdp2_unshard(run, u);
@@ -151,7 +147,7 @@ static void pre_forward_again(PlanRun *run, uint32_t u) {
         plan_fsdp2_gather_lanes_wait(run, event);
         f->again = u;
     }
-    if (!has_parameters(run, u)) {
+    if (!plan_unit_has_parameters(run, u)) {
         return;
     }
     plan_fsdp2_unshard(run, u);
@@ -166,7 +162,7 @@ static void pre_forward(PlanRun *run, uint32_t u) {
         f->units[u].in_backward ? make_whole_now(run, u) : pre_forward_again(run, u);
         return;
     }
-    if (!has_parameters(run, u) || f->units[u].unsharded) { /* since another microbatch */
+    if (!plan_unit_has_parameters(run, u) || f->units[u].unsharded) { /* since another microbatch */
         prefetch_forward(run, u);
         return;
     }
@@ -214,7 +210,7 @@ static void after_forward(PlanRun *run, uint32_t u) {
 static void post_forward(PlanRun *run, uint32_t u) {
     PlanFsdp2 *f = run->state;
     bool again = run->builder.phase == PLAN_PHASE_RECOMPUTE;
-    if (has_parameters(run, u) && !again) {
+    if (plan_unit_has_parameters(run, u) && !again) {
         g_array_append_val(f->post_forward_order, u);
         after_forward(run, u);
     }
@@ -261,7 +257,7 @@ static void pre_backward(PlanRun *run, uint32_t u) {
     bool again = f->units[u].in_backward;
     f->units[u].in_backward = true;
     make_whole_now(run, u);
-    if (has_parameters(run, u) && !prefetch_backward(run, u) && !again) {
+    if (plan_unit_has_parameters(run, u) && !prefetch_backward(run, u) && !again) {
         prefetch_in_order(run, u);
     }
 }
@@ -275,7 +271,7 @@ static PlanOperand parameter(PlanRun *run, uint32_t p) {
     }
     g_assert(f->parameters[p].whole != PLAN_NONE);
     return (PlanOperand){.buffer = f->parameters[p].whole,
-                         .elements = plan_fsdp2_parameter(run, p)->elements};
+                         .elements = plan_run_parameter(run, p)->elements};
 }
 
 static PlanOperand owned(PlanRun *run, uint32_t p) {
@@ -320,7 +316,7 @@ static bool is_last_trained(const PlanRun *run, uint32_t u, uint32_t p) {
     bool is_last = !plan_run_is_frozen(run, p);
     unsigned group = plan_group_of(run, p);
     for (uint32_t i = 0; i < run->units[u].parameters->len && is_last; i++) {
-        uint32_t other = plan_fsdp2_parameter_of(run, u, i);
+        uint32_t other = plan_run_parameter_of(run, u, i);
         unsigned others = plan_group_of(run, other);
         is_last =
             others < group || (others == group && other <= p) || plan_run_is_frozen(run, other);

@@ -118,14 +118,6 @@ typedef struct {
     bool names_old_scales; /* ... which still live */
 } PlanFsdp2;
 
-static inline const PlanGraphParameter *plan_fsdp2_parameter(const PlanRun *run, uint32_t i) {
-    return plan_graph_parameter_at(run->graph, i);
-}
-
-static inline uint32_t plan_fsdp2_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
-    return g_array_index(run->units[unit].parameters, uint32_t, i);
-}
-
 static inline uint64_t plan_fsdp2_chunk(const PlanFsdp2 *f, uint32_t p) {
     return f->parameters[p].chunk_rows * f->parameters[p].row;
 }

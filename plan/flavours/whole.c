@@ -6,7 +6,7 @@
 
 static void init_by(PlanRun *run, PlanOpKind kind, const int64_t *dims, PlanAxis axis,
                     uint32_t parameter, uint32_t buffer) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     LAUNCH_ON(run, PLAN_LANE_COMPUTE, kind, axis, dims, &p->init_value, all_of(run, buffer));
 }
 
@@ -20,7 +20,7 @@ static uint64_t elements_of(PlanRun *run, uint32_t buffer) {
 
 void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
                          uint64_t rank_stride, uint64_t offset) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     uint64_t size = p->numbers ? plan_dtype_bytes((PlanDtype)p->own_dtype) : 1; /* counts bytes */
     int64_t dims[] = {[INIT_NIBBLES_PARAMETER] = run->owner.first_parameter + parameter,
                       [INIT_NIBBLES_N] = (int64_t)(elements_of(run, buffer) * size),
@@ -32,7 +32,7 @@ void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, Plan
 }
 
 void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     int64_t dims[] = {[INIT_NORMAL_PARAMETER] = run->owner.first_parameter + parameter,
                       [INIT_NORMAL_N] = (int64_t)elements_of(run, buffer),
                       [INIT_NORMAL_RANK_STRIDE] = 0,
@@ -41,7 +41,7 @@ void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer) {
 }
 
 static uint32_t make_whole(PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     plan_run_at(run, PLAN_PHASE_SETUP, p->module);
     if (p->numbers) {
         return plan_four_bit_make(run, parameter);
@@ -65,7 +65,7 @@ void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
 
 PlanOperand plan_whole_operand(PlanRun *run, const PlanWhole *whole, uint32_t parameter) {
     return (PlanOperand){.buffer = whole->buffers[parameter],
-                         .elements = plan_graph_parameter_at(run->graph, parameter)->elements};
+                         .elements = plan_run_parameter(run, parameter)->elements};
 }
 
 PlanOperand plan_whole_gradient(PlanRun *run, uint32_t parameter) {

@@ -45,14 +45,6 @@ typedef struct {
     uint64_t *offset_of; /* of each parameter, elements into its unit */
 } Zero1;
 
-static const PlanGraphParameter *parameter_at(const PlanRun *run, uint32_t i) {
-    return plan_graph_parameter_at(run->graph, i);
-}
-
-static uint32_t parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
-    return g_array_index(run->units[unit].parameters, uint32_t, i);
-}
-
 static void fill_zero(PlanRun *run, uint32_t buffer, uint64_t from, uint64_t to, PlanDtype dtype) {
     if (from == to) {
         return;
@@ -80,7 +72,7 @@ static void make_shard(PlanRun *run, Zero1 *z, uint32_t u) {
                                    LANE_COMPUTE, "shard");
     fill_zero(run, unit->shard, 0, unit->slice, z->master); /* what is padding stays zero */
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        uint32_t p = parameter_of(run, u, i);
+        uint32_t p = plan_run_parameter_of(run, u, i);
         plan_init_parameter(run, p, unit->shard, PLAN_AXIS_SHARD, unit->slice, z->offset_of[p]);
     }
 }
@@ -98,9 +90,9 @@ static void construct(PlanRun *run) {
         Unit *unit = &z->units[u];
         *unit = (Unit){.bucket = PLAN_NONE, .gradients = PLAN_NONE, .gathered = PLAN_NONE};
         for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-            uint32_t p = parameter_of(run, u, i);
+            uint32_t p = plan_run_parameter_of(run, u, i);
             z->offset_of[p] = unit->elements;
-            unit->elements += parameter_at(run, p)->elements;
+            unit->elements += plan_run_parameter(run, p)->elements;
         }
         unit->slice = padded_share(unit->elements, z->ranks);
         if (unit->slice) {
@@ -136,7 +128,7 @@ static void make_bucket(PlanRun *run, Zero1 *z, Unit *unit) {
 }
 
 static void copy_in(PlanRun *run, const Zero1 *z, const Unit *unit, uint32_t p) {
-    uint64_t elements = parameter_at(run, p)->elements;
+    uint64_t elements = plan_run_parameter(run, p)->elements;
     LAUNCH_ON(
         run, LANE_COMPUTE, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE, DIMS((int64_t)elements),
         &(double){1.0 / (double)z->ranks}, plan_run_operand_of(run, run->gradients[p]),
@@ -241,7 +233,7 @@ static void copy_out(PlanRun *run, const Zero1 *z, uint32_t u) {
                           (int64_t[]){(int64_t)unit->elements}, NULL);
     plan_builder_operand(&run->builder, plan_operand_part(unit->gathered, 0, unit->elements));
     for (uint32_t i = 0; i < run->units[u].parameters->len; i++) {
-        plan_builder_whole(&run->builder, z->whole.buffers[parameter_of(run, u, i)]);
+        plan_builder_whole(&run->builder, z->whole.buffers[plan_run_parameter_of(run, u, i)]);
     }
     plan_builder_launch(&run->builder, LANE_COMPUTE);
     plan_builder_drop(&run->builder, &unit->gathered);
@@ -275,7 +267,7 @@ static PlanOperand parameter(PlanRun *run, uint32_t p) {
 /* The first parameter of a unit stands for all of them. */
 static Unit *owner(PlanRun *run, uint32_t p) {
     uint32_t u = run->unit_of_parameter[p];
-    return parameter_of(run, u, 0) == p ? &((Zero1 *)run->state)->units[u] : NULL;
+    return plan_run_parameter_of(run, u, 0) == p ? &((Zero1 *)run->state)->units[u] : NULL;
 }
 
 static PlanOperand owned(PlanRun *run, uint32_t p) {

@@ -20,7 +20,7 @@
 static const double A = 3.4445, B = -4.7750, C = 2.0315, EPS = 1e-7;
 
 bool plan_muon_takes(const PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     const PlanGraphModule *module = plan_graph_module_at(run->graph, p->module);
     return run->strategy->optimizer == PLAN_OPTIMIZER_MUON && p->n_dims == 2 &&
            plan_graph_is_in_block(run->graph, p->module) &&
@@ -143,7 +143,7 @@ static void update(const Matrix *m, const PlanDealt *result) {
 static void step_one(const PlanOver *one, PlanDealt *before) {
     PlanRun *run = one->run;
     const PlanStrategy *s = run->strategy;
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, one->from);
+    const PlanGraphParameter *p = plan_run_parameter(run, one->from);
     Matrix m = {.run = run,
                 .parameter = one->from,
                 .owned = one->owned[one->from],

@@ -28,7 +28,7 @@ unsigned plan_n_groups(const PlanRun *run) {
 }
 
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     return has_tensors_beside_shards(run) ? !p->ignored
            : is_muons(run)                ? !plan_muon_takes(run, parameter)
                                           : plan_n_groups(run) > 1 && p->split != PLAN_SPLIT_NONE;
@@ -49,7 +49,7 @@ PlanTensor *plan_settle_gradients(const PlanOver *over) {
 }
 
 PlanTensor plan_settled_sum(PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     return settles(run) && run->gradients[parameter].elements == p->elements
                ? plan_shared_settled(run, parameter, run->gradients[parameter])
                : PLAN_NO_TENSOR;

@@ -29,12 +29,12 @@ PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
 }
 
 bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     return p->split == PLAN_SPLIT_NONE && !p->sees_all && plan_graph_cuts_tokens(run->graph);
 }
 
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
-    const PlanGraphParameter *p = plan_graph_parameter_at(run->graph, parameter);
+    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     if (gradient.elements > p->elements) {
         PlanTensor mine = new_like(run, gradient, p->elements, "rows");
         begin_of_rank(
