@@ -2,7 +2,9 @@
  *
  * Figures of ranks that are alike want one program, and of a step of many passes some of them
  * (PLAN_FORM_FOLDED). That these do not repeat one another a play alone can tell; then more are
- * written, and in the end all. Who wants a trace, another rank or each of them wants a whole plan.
+ * written, and in the end all. Who wants a trace, another rank or each of them wants a whole plan;
+ * and each is played where no one rank can stand for all (sim_told_apart()), with the cluster's own
+ * jitter. Of more than SIM_FEW_RANKS of them the trace then has the first.
  */
 #pragma once
 

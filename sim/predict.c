@@ -12,18 +12,21 @@
 
 /* ---- what may be asked for ------------------------------------------------------------------ */
 
-/* What apart ranks would have apart, one rank cannot stand for. */
-static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **error) {
+const char *sim_told_apart(const Plan *plan, const ModelCluster *cluster) {
     uint64_t a_node = cluster->topology_gpus_per_node;
     uint64_t nodes = (plan->world + a_node - 1) / a_node;
     const char *what = NULL;
     for (uint64_t node = 0; node < nodes; node++) {
         what = model_cluster_node(cluster, node) != cluster ? "nodes of several kinds" : what;
     }
-    if (cluster->inter_node_oversubscription > 1 && cluster->inter_node_nodes_per_leaf > 0 &&
-        nodes > cluster->inter_node_nodes_per_leaf) {
-        what = "an oversubscribed spine between these nodes";
-    }
+    bool is_narrow = cluster->inter_node_oversubscription > 1 &&
+                     cluster->inter_node_nodes_per_leaf > 0 &&
+                     nodes > cluster->inter_node_nodes_per_leaf;
+    return is_narrow ? "an oversubscribed spine between these nodes" : what;
+}
+
+static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **error) {
+    const char *what = sim_told_apart(plan, cluster);
     if (what) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
                     "cluster %s has %s, for which no one rank can stand; play each: add "

@@ -20,6 +20,10 @@
 #include "sim/prediction.h"
 #include "trace/trace.h"
 
+/* What one rank cannot stand for, "nodes of several kinds": then each is to be played. NULL: one
+ * can. */
+const char *sim_told_apart(const Plan *plan, const ModelCluster *cluster);
+
 /* trace: a new one to fill, or NULL. Fails if plan, cluster and troubles do not go together. */
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                            Trace *trace, GError **error);

@@ -64,6 +64,7 @@ typedef struct {
 #define SIM_DEFAULT_STEPS 4
 #define SIM_STEPS_SETTLED 20 /* enough for an allocator that gives memory back in the first ones */
 #define SIM_MOST_STEPS    10000
+#define SIM_FEW_RANKS     64    /* a trace of more has one of them, unless others are asked for */
 #define SIM_MOST_RANKS    32768 /* of every-rank play: 0.12 MB (gpt-toy) to 0.36 (GPT-175B) each */
 
 /* A moment in a play, and the memory then. */

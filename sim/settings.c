@@ -15,6 +15,15 @@ const char *const sim_jitter_keys[SIM_N_JITTERS] = {
     [SIM_JITTER_LINK] = "link_jitter_percent",
 };
 
+SimJitter sim_jitter_of(const ModelCluster *cluster) {
+    return (SimJitter){.shares = {
+                           [SIM_JITTER_KERNEL] = cluster->jitter_kernel_percent / 100,
+                           [SIM_JITTER_GPU] = cluster->jitter_gpu_percent / 100,
+                           [SIM_JITTER_HOST] = cluster->jitter_host_percent / 100,
+                           [SIM_JITTER_LINK] = cluster->jitter_link_percent / 100,
+                       }};
+}
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* 15 digits: read back, a share is the same number. */

@@ -24,6 +24,8 @@ typedef struct {
     GArray *troubles; /* SimTrouble */
 } SimSettings;
 
+/* As the cluster's file has it; seed 0. */
+SimJitter sim_jitter_of(const ModelCluster *cluster);
 /* "jitter_percent" and its like, by kind. */
 extern const char *const sim_jitter_keys[SIM_N_JITTERS];
 

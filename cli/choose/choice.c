@@ -35,7 +35,7 @@ bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelC
     PlanStrategy strategy;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(SimPrediction) prediction =
-        cli_predict_figures(source, network, cluster, &plan, error);
+        cli_predict_play(source, network, &plan, cluster, NULL, error);
     if (prediction == NULL || !cli_plan_source_strategy(source, &strategy, error)) {
         return false;
     }

@@ -110,13 +110,13 @@ static void settle_knobs(CliRange *range) {
 
 /* ---- precision ---- */
 
-static bool computes_in_bf16(const GPtrArray *clusters) {
-    for (guint i = 0; i < clusters->len; i++) {
-        if (model_cluster_peak_flops(clusters->pdata[i], PLAN_BF16) <= 0) {
-            return false;
-        }
+/* On every kind of its nodes. */
+static bool computes_in_bf16(const ModelCluster *cluster) {
+    bool does = model_cluster_peak_flops(cluster, PLAN_BF16) > 0;
+    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+        does &= computes_in_bf16(cluster->kinds[i]);
     }
-    return true;
+    return does;
 }
 
 /* What was traced in a dtype is not known in another. */
@@ -147,8 +147,10 @@ static bool settle_four_bits(CliRange *range, GError **error) {
 /* Nobody trains a large network in fp32 by choice, so bf16 is taken where nothing is said. */
 static void settle_precision(CliRange *range) {
     static const char *const keys[] = {"param_dtype", "model_dtype", "autocast"};
-    bool open =
-        computes_in_bf16(range->asked->clusters) && !is_traced_in_other(range->asked->network);
+    bool open = !is_traced_in_other(range->asked->network);
+    for (guint i = 0; i < range->asked->clusters->len; i++) {
+        open = open && computes_in_bf16(range->asked->clusters->pdata[i]);
+    }
     for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
         open = open && is_open(range, keys[i]);
     }

@@ -155,7 +155,8 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
         return complain(error);
     }
     g_autoptr(Trace) trace = trace_new();
-    g_autoptr(SimPrediction) prediction = cli_predict_play(plan, cluster, trace, &error);
+    g_autoptr(SimPrediction) prediction =
+        cli_predict_play(source, path, &plan, cluster, trace, &error);
     if (prediction == NULL) {
         return complain(error);
     }

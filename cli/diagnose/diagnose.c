@@ -126,6 +126,9 @@ static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change
     note_progress(diagnosis);
     g_autoptr(ModelCluster) cluster = model_cluster_copy(diagnosis->what_if->cluster);
     change(cluster);
+    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+        change(cluster->kinds[i]);
+    }
     g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, "", cluster, NULL);
     if (with != NULL) {
         add_remedy(diagnosis, remedy, with);

@@ -78,7 +78,7 @@ static SimPrediction *predict(CliPlanSource *source, const char *network, const 
     }
     g_autoptr(Plan) plan = cli_plan_source_load(source, network, PLAN_FORM_FOR_ONE, &refusal);
     g_autoptr(SimPrediction) prediction =
-        plan != NULL ? cli_predict_play(plan, cluster, NULL, &refusal) : NULL;
+        plan != NULL ? cli_predict_play(source, network, &plan, cluster, NULL, &refusal) : NULL;
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
         g_propagate_error(error, g_steal_pointer(&refusal));
     } else if (prediction == NULL) {

@@ -163,7 +163,7 @@ static bool predict_one(CliPoints *points, CliPlanSource *source, const char *ne
     }
     g_autoptr(Plan) plan = NULL;
     g_autoptr(SimPrediction) prediction =
-        cli_predict_figures(source, network, machine, &plan, error);
+        cli_predict_play(source, network, &plan, machine, NULL, error);
     if (prediction == NULL) {
         g_prefix_error(error, "%s: ", label_of(points, values, 0));
         return false;

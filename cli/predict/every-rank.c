@@ -6,6 +6,7 @@
 #include "cli/say/progress.h"
 #include "plan/files/ini.h"
 #include "plan/refuse.h"
+#include "sim/settings.h"
 
 struct _CliEveryRank {
     gboolean asked;
@@ -44,7 +45,7 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
         {"every-rank", 0, 0, G_OPTION_ARG_NONE, &every->asked,
          "play each rank by itself, instead of one for all. That one is slowed as the slowest of "
          "all is expected to be (the cluster's gpu_percent); each by itself has its own pace, so "
-         "the step differs a little",
+         "the step differs a little. Nodes of several kinds are played so in any case",
          NULL},
         {"seed", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take, "seed of the jitter (default 0)",
          "S"},
@@ -93,10 +94,6 @@ void cli_every_rank_free(CliEveryRank *every) {
         g_free(every);
     }
 }
-
-enum {
-    FEW_RANKS = 64 /* traces of more hold one, unless all are asked for */
-};
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -172,7 +169,9 @@ static bool read_trouble(CliEveryRank *every, const Form *form, const char *text
 }
 
 static bool read_traced(CliEveryRank *every, uint32_t world, GError **error) {
-    const char *list = every->trace_ranks ? every->trace_ranks : world > FEW_RANKS ? "0" : "all";
+    const char *list = every->trace_ranks      ? every->trace_ranks
+                       : world > SIM_FEW_RANKS ? "0"
+                                               : "all";
     if (g_str_equal(list, "all")) {
         return true;
     }
@@ -188,12 +187,9 @@ static bool read_traced(CliEveryRank *every, uint32_t world, GError **error) {
     return true;
 }
 
-/* Text NULL: as the cluster says. */
-static bool read_percent(const char *option, const char *text, double fallback, double *ret_share,
-                         GError **error) {
-    double percent = fallback;
-    if (text &&
-        !(plan_parse_double(text, &percent) && percent >= 0 && percent <= SIM_MOST_PERCENT)) {
+static bool read_percent(const char *option, const char *text, double *ret_share, GError **error) {
+    double percent;
+    if (!(plan_parse_double(text, &percent) && percent >= 0 && percent <= SIM_MOST_PERCENT)) {
         return refuse(error, "%s: '%s' is no percentage from 0 to %d", option, text,
                       SIM_MOST_PERCENT);
     }
@@ -201,19 +197,16 @@ static bool read_percent(const char *option, const char *text, double fallback, 
     return true;
 }
 
+/* What was not given is as the cluster says. */
 static bool read_numbers(CliEveryRank *every, const ModelCluster *cluster, GError **error) {
+    every->jitter = sim_jitter_of(cluster);
     if (every->seed && !plan_parse_u64(every->seed, &every->jitter.seed)) {
         return refuse(error, "--seed: '%s' is no whole number; give digits", every->seed);
     }
-    const double by_cluster[SIM_N_JITTERS] = {
-        [SIM_JITTER_KERNEL] = cluster->jitter_kernel_percent,
-        [SIM_JITTER_GPU] = cluster->jitter_gpu_percent,
-        [SIM_JITTER_HOST] = cluster->jitter_host_percent,
-        [SIM_JITTER_LINK] = cluster->jitter_link_percent,
-    };
     for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
-        if (!read_percent(cli_jitter_options[kind], every->percents[kind], by_cluster[kind],
-                          &every->jitter.shares[kind], error)) {
+        const char *text = every->percents[kind];
+        if (text &&
+            !read_percent(cli_jitter_options[kind], text, &every->jitter.shares[kind], error)) {
             return false;
         }
     }
@@ -241,6 +234,7 @@ bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelClu
     if (!read_numbers(every, cluster, error)) {
         return false;
     }
+    every->asked |= sim_told_apart(plan, cluster) != NULL;
     if (!every->asked) {
         return check_unasked(every, error);
     }

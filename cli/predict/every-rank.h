@@ -21,8 +21,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliEveryRank, cli_every_rank_free)
 
 bool cli_every_rank_is_asked(const CliEveryRank *every);
 
-/* What was asked, into options, which borrow it. Refuses ranks and nodes that plan and cluster do
- * not have, factors without sense, and all of it without --every-rank. */
+/* What was asked, into options, which borrow it. Without --every-rank each is played where no one
+ * rank can stand for all; elsewhere the other options are refused, as are ranks and nodes that plan
+ * and cluster do not have, and factors without sense. */
 bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelCluster *cluster,
                            SimOptions *options, GError **error);
 

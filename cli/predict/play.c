@@ -21,12 +21,6 @@ static SimPrediction *if_computed(SimPrediction *prediction, GError **error) {
     return prediction;
 }
 
-SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
-                                GError **error) {
-    SimOptions options = {.steps = SIM_STEPS_IT_TAKES};
-    return if_computed(sim_predict_settled(plan, cluster, &options, trace, error), error);
-}
-
 typedef struct {
     CliPlanSource *source;
     const char *name;
@@ -44,14 +38,8 @@ SimPrediction *cli_predict(CliPlanSource *source, const char *name, Plan **plan,
     return sim_predict_built(load, &named, plan, cluster, options, trace, error);
 }
 
-SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
-                                   const ModelCluster *cluster, Plan **ret_plan, GError **error) {
+SimPrediction *cli_predict_play(CliPlanSource *source, const char *name, Plan **plan,
+                                const ModelCluster *cluster, Trace *trace, GError **error) {
     SimOptions options = {.steps = SIM_STEPS_IT_TAKES};
-    g_autoptr(Plan) plan = NULL;
-    SimPrediction *prediction =
-        if_computed(cli_predict(source, name, &plan, cluster, &options, NULL, error), error);
-    if (prediction != NULL) {
-        *ret_plan = g_steal_pointer(&plan);
-    }
-    return prediction;
+    return if_computed(cli_predict(source, name, plan, cluster, &options, trace, error), error);
 }

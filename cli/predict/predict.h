@@ -23,21 +23,16 @@ typedef struct {
 /* Of a prediction of an unsupported dtype: what to choose instead. */
 const char *cli_predict_other_dtype(const SimPrediction *prediction);
 
-/* Plays SIM_STEPS_IT_TAKES, as all do who are asked nothing else. A dtype that the cluster
- * lacks is an error, for then nothing is predicted. trace: NULL, or a fresh one, to be filled. */
-SimPrediction *cli_predict_play(const Plan *plan, const ModelCluster *cluster, Trace *trace,
-                                GError **error);
-
-/* Plays what the name means: *plan, where the source has loaded it already. In the end *plan is as
- * it was played (sim/built.h). */
+/* Plays what the name means: *plan, where the source has loaded it already, or what it loads now.
+ * In the end *plan is as it was played (sim/built.h). trace: NULL, or a fresh one, to be filled. */
 SimPrediction *cli_predict(CliPlanSource *source, const char *name, Plan **plan,
                            const ModelCluster *cluster, const SimOptions *options, Trace *trace,
                            GError **error);
 
-/* As cli_predict_play() what a plan or network comes to, without a trace. ret_plan: as it was
- * played. */
-SimPrediction *cli_predict_figures(CliPlanSource *source, const char *name,
-                                   const ModelCluster *cluster, Plan **ret_plan, GError **error);
+/* The same of SIM_STEPS_IT_TAKES, as all do who are asked nothing else. A dtype that the cluster
+ * lacks is an error, for then nothing is predicted. */
+SimPrediction *cli_predict_play(CliPlanSource *source, const char *name, Plan **plan,
+                                const ModelCluster *cluster, Trace *trace, GError **error);
 
 /* What would make it fit that does not, or do without retries (CliWay of
  * cli/what-if/ways-to-fit.h); NULL: a plan made by hand has no network to plan again. Transfer

@@ -20,7 +20,8 @@ static Trace *predict(CliPlanSource *source, const char *name, const char *clust
         return NULL;
     }
     g_autoptr(Trace) trace = trace_new();
-    g_autoptr(SimPrediction) prediction = cli_predict_play(plan, cluster, trace, error);
+    g_autoptr(SimPrediction) prediction =
+        cli_predict_play(source, name, &plan, cluster, trace, error);
     if (prediction != NULL) {
         cli_precision_note(source, plan, cluster);
     }

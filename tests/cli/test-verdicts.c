@@ -184,13 +184,35 @@ static void copies_between_ranks(void) {
            "the 16 ranks that share layers lie on 2 nodes of cluster dgx-h100; set tensor");
 }
 
-/* A cluster of two kinds of node: one rank cannot stand for both, and says what to do. */
+static void expect_as_with_every_rank(const char *words) {
+    g_autofree char *every = g_strconcat(words, " --every-rank", NULL);
+    g_auto(Result) plain = run(words);
+    g_auto(Result) asked = run(every);
+    g_assert_cmpint(plain.status, ==, 0);
+    g_assert_cmpstr(plain.out, ==, asked.out);
+    g_assert_nonnull(strstr(plain.out, "every_rank"));
+}
+
+/* A cluster of two kinds of node: one rank cannot stand for both, so each is played, by whatever
+ * command. */
 static void kinds_of_node(void) {
     write_cluster("old.ini", "v100-dgx", "\nwatts", "250");
     write_cluster("mixed.ini", "a100-roce", "\nwatts",
                   "400\n[nodes old]\nat = 1\nlike = old.ini\ndevice.sms = 40\n[device]");
-    expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini", 2, "",
-           "add --every-rank to foreshard predict");
+    expect_as_with_every_rank(
+        "predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini --json");
+    expect_as_with_every_rank("predict gpt2 -n 16 --accumulate 40 --param-dtype fp16 --cluster "
+                              "mixed.ini --json");
+    expect("predict gpt-toy -n 8 --cluster mixed.ini --jitter 5", 2, "", "add --every-rank");
+    expect("predict gpt-toy -n 16 --cluster mixed.ini --jitter 5", 0, "jitter 5 %", "");
+    expect("choose gpt-toy -n 16 --cluster mixed.ini --knob sharding=full,grad-op", 0,
+           "simplest that fits on row 1's GPUs", "");
+    expect("choose gpt-toy -n 16 --cluster mixed.ini --json", 0, "\"took_bf16\" : false", "");
+    expect("choose gpt-toy -n 8 --cluster a100-roce --json", 0, "\"took_bf16\" : true", "");
+    expect("diagnose gpt-toy -n 16 --cluster mixed.ini", 0, "predicted on mixed, where this plan",
+           "");
+    expect("explain every_rank gpt-toy -n 16 --cluster mixed.ini", 0, "\n  rank 15 ", "");
+    expect("plot gpt-toy -n 16 --cluster mixed.ini --knob wrap=block,whole", 0, "\nwhole ", "");
     expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini --every-rank", 0, "old",
            "");
     expect("predict gpt-toy -n 16 --param-dtype bf16 --cluster mixed.ini --every-rank", 0,

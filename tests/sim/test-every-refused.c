@@ -1,8 +1,9 @@
-/* What every-rank play refuses: ranks whose programs do not meet, and costs beyond all time. */
+/* What every-rank play refuses: ranks whose programs do not meet, and costs beyond all time; and
+ * when each rank is played though nobody asked for it. */
 #include <glib.h>
 #include <string.h>
 
-#include "sim/predict.h"
+#include "sim/built.h"
 #include "tests/sim/plays.h"
 #include "tests/sim/toy.h"
 #include "trace/text.h"
@@ -147,10 +148,58 @@ static void test_refusals(void) {
     g_assert_cmpint(crosses->median_step_ns, >, full->median_step_ns);
 }
 
+static Plan *build(gpointer self, PlanForm form, GError **error) {
+    (void)error;
+    return toy_folded_plan("gpt-toy", self, form);
+}
+
+static SimPrediction *built(const char *strategy, const ModelCluster *cluster, Trace *trace) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) plan = NULL;
+    const SimOptions options = {.steps = 4};
+    SimPrediction *prediction =
+        sim_predict_built(build, (gpointer)strategy, &plan, cluster, &options, trace, &error);
+    g_assert_no_error(error);
+    return prediction;
+}
+
+/* Where one rank cannot stand for all, each is played with the cluster's jitter, in a whole plan;
+ * and not elsewhere. */
+static void test_played_each(void) {
+    static const char apart[] = PLAYS_APART " accumulate=40";
+    g_autoptr(ModelCluster) mixed =
+        plays_cluster_and("a100-roce", "\n[nodes old]\nat = 1\nlike = v100-dgx.ini\n");
+    mixed->jitter_gpu_percent = 3;
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", apart);
+    g_autoptr(SimPrediction) each = plays_every_rank(
+        plan, mixed, (SimOptions){.jitter = {.shares = {[SIM_JITTER_GPU] = 0.03}}});
+    g_autoptr(SimPrediction) got = built(apart, mixed, NULL);
+    plays_assert_equal(got, each);
+    g_assert_cmpuint(got->n_ranks, ==, 16);
+    g_autoptr(SimPrediction) alike = built("ranks=8 accumulate=40", mixed, NULL);
+    g_assert_cmpuint(alike->n_ranks, ==, 0);
+}
+
+/* A trace has all of some, and the first of many. */
+static void test_traced_each(void) {
+    static const char *const strategies[] = {"ranks=64", "ranks=72"};
+    g_autoptr(ModelCluster) mixed =
+        plays_cluster_and("a100-roce", "\n[nodes old]\nat = 1\nlike = v100-dgx.ini\n");
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        g_autoptr(Trace) trace = trace_new();
+        g_autoptr(SimPrediction) got = built(strategies[i], mixed, trace);
+        g_assert_cmpuint(got->n_ranks, ==, i == 0 ? 64 : 72);
+        g_assert_cmpuint(trace->ranks->len, ==, i == 0 ? 64 : 1);
+        g_assert_cmpstr(trace_get(trace, "every_rank"), ==, "yes");
+    }
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/every-refused/broken plans", test_broken_plans);
     g_test_add_func("/sim/every-refused/refused", test_refusals);
+    g_test_add_func("/sim/every-refused/each is played", test_played_each);
+    g_test_add_func("/sim/every-refused/traces of each", test_traced_each);
     g_test_add_func("/sim/every-refused/ranks refused", test_refused_ranks);
     g_test_add_func("/sim/every-refused/times refused", test_refused_times);
     g_test_add_func("/sim/every-refused/times of hosts refused", test_refused_host_times);
