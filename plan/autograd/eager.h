@@ -43,19 +43,21 @@ enum {
     PLAN_N_STATES
 };
 
+/* Numbers in float8, and what they were scaled by. */
+typedef struct {
+    PlanTensor numbers, scale;
+} PlanScaled;
+#define PLAN_NO_SCALED ((PlanScaled){PLAN_NO_TENSOR, PLAN_NO_TENSOR})
+
 /* What a float8 linear layer has cast of its input (float8/), for other layers that read it. */
 typedef struct {
     uint32_t value; /* the input; PLAN_NONE: there is none */
     bool turned;    /* it was transposed */
-    PlanTensor cast, scale;
-    PlanTensor kept, kept_scale; /* for backward, if ranks share the layers */
+    PlanScaled cast;
+    PlanScaled kept; /* for backward, if ranks share the layers */
 } PlanFloat8Input;
 #define PLAN_NO_FLOAT8_INPUT                                                                       \
-    ((PlanFloat8Input){.value = PLAN_NONE,                                                         \
-                       .cast = PLAN_NO_TENSOR,                                                     \
-                       .scale = PLAN_NO_TENSOR,                                                    \
-                       .kept = PLAN_NO_TENSOR,                                                     \
-                       .kept_scale = PLAN_NO_TENSOR})
+    ((PlanFloat8Input){.value = PLAN_NONE, .cast = PLAN_NO_SCALED, .kept = PLAN_NO_SCALED})
 
 /* Buffers beside a weight in 4 bits, as bitsandbytes makes them: the largest magnitude of each
  * block (absmax) and a table of values (code) that no kernel reads. With double quantization absmax

@@ -15,17 +15,19 @@ static uint32_t x_of(const PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
+/* As a product of forward takes it. */
+static PlanScaled cast_for_y(PlanRun *run, const PlanFloat8Source *source, bool found) {
+    if (plan_float8_by_rows(run)) {
+        return plan_float8_cast_rows(run, source);
+    }
+    PlanTensor scale = plan_float8_scale(run, source, PLAN_FLOAT8_WHOLE, found);
+    return (PlanScaled){plan_float8_cast(run, source, scale, PLAN_FLOAT8_WHOLE, NULL), scale};
+}
+
 static void cast_input(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraphFloat8Linear *d = shape_of(run, op);
     PlanFloat8Source x = plan_float8_of_tensor(run, plan_run_value(run, x_of(run, op)), d->m, d->k);
-    PlanTensor scale, made;
-    if (plan_float8_by_rows(run)) {
-        made = plan_float8_cast_rows(run, &x, &scale);
-    } else {
-        scale = plan_float8_scale(run, &x, PLAN_FLOAT8_WHOLE, d->maker >= 0);
-        made = plan_float8_cast(run, &x, scale, PLAN_FLOAT8_WHOLE, true, false).as_is;
-    }
-    plan_float8_leave_cast(run, x_of(run, op), false, made, scale);
+    plan_float8_leave_cast(run, x_of(run, op), false, cast_for_y(run, &x, d->maker >= 0));
 }
 
 /* A recomputed block (under FSDP1 any block) leaves its cast weight for backward, except with
@@ -34,10 +36,10 @@ static void cast_input(PlanRun *run, const PlanGraphOp *op) {
 static void give_weight(PlanRun *run, const PlanGraphOp *op, PlanTensor w8) {
     bool is_left = run->builder.phase == PLAN_PHASE_RECOMPUTE || run->flavour->flatten;
     if (is_left && !plan_float8_by_rows(run)) {
-        plan_run_give(run, op, 2, w8);
+        give(run, op, LAYER_WEIGHT_CAST, w8);
         return;
     }
-    plan_run_give(run, op, 2, PLAN_NO_TENSOR);
+    give(run, op, LAYER_WEIGHT_CAST, PLAN_NO_TENSOR);
     plan_run_unref(run, w8);
 }
 
@@ -46,11 +48,8 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8
     const PlanGraphValue *y =
         plan_graph_value_at(run->graph, plan_graph_ref(run->graph, op->values + op->n_inputs));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
-    PlanFloat8Product product = {.a = run->float8.input.cast,
-                                 .a_scale = run->float8.input.scale,
-                                 .b = w8,
-                                 .b_scale = w_scale,
-                                 .made = made};
+    PlanFloat8Product product = {
+        .a = run->float8.input.cast, .b = w8, .b_scale = w_scale, .made = made};
     plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), &product);
     return made;
 }
@@ -58,27 +57,18 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, PlanOperand w8
 static void forward_of_gathered(PlanRun *run, const PlanGraphOp *op, PlanOperand scale) {
     PlanFloat8Source w = plan_float8_of_weight(run, op);
     PlanTensor w_scale = plan_float8_inverse(run, scale, 1, PLAN_FLOAT8_INVERT, PLAN_E4M3);
-    plan_run_give(run, op, 0, multiplied(run, op, w.x, w_scale));
-    plan_run_give(run, op, 1, w_scale);
-    if (plan_float8_keeps_copy(run, op)) {
-        plan_run_give(run, op, 2, plan_float8_turn(run, &w, PLAN_E4M3));
-    } else {
-        plan_run_give(run, op, 2, PLAN_NO_TENSOR);
-    }
+    give(run, op, LAYER_RESULT, multiplied(run, op, w.x, w_scale));
+    give(run, op, LAYER_WEIGHT_SCALE, w_scale);
+    give(run, op, LAYER_WEIGHT_CAST,
+         plan_float8_keeps_copy(run, op) ? plan_float8_turn(run, &w, PLAN_E4M3) : PLAN_NO_TENSOR);
 }
 
 static void forward_of_cast(PlanRun *run, const PlanGraphOp *op) {
-    PlanFloat8Source w = plan_float8_of_weight(run, op);
-    PlanTensor w_scale, w8;
-    if (plan_float8_by_rows(run)) {
-        w8 = plan_float8_cast_rows(run, &w, &w_scale);
-    } else {
-        w_scale = plan_float8_scale(run, &w, PLAN_FLOAT8_WHOLE, false);
-        w8 = plan_float8_cast(run, &w, w_scale, PLAN_FLOAT8_WHOLE, true, false).as_is;
-    }
-    plan_run_give(run, op, 0, multiplied(run, op, plan_run_operand_of(run, w8), w_scale));
-    plan_run_give(run, op, 1, w_scale);
-    give_weight(run, op, w8);
+    PlanFloat8Source weight = plan_float8_of_weight(run, op);
+    PlanScaled w = cast_for_y(run, &weight, false);
+    give(run, op, LAYER_RESULT, multiplied(run, op, plan_run_operand_of(run, w.numbers), w.scale));
+    give(run, op, LAYER_WEIGHT_SCALE, w.scale);
+    give_weight(run, op, w.numbers);
 }
 
 void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
@@ -128,71 +118,56 @@ bool plan_float8_gradient_is_searched(const PlanGraph *graph, const PlanGraphOp 
            plan_op_info((PlanOpKind)reader->kind)->op_class == PLAN_CLASS_MEMORY;
 }
 
-typedef struct {
-    PlanTensor as_is, as_is_scale, turned, turned_scale;
-} Gradient;
-
-static Gradient cast_gradient(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+static PlanFloat8Gradient cast_gradient(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
     PlanFloat8Source dy = plan_float8_of_tensor(b->run, b->dy[0], d->m, d->n);
-    Gradient g;
+    PlanFloat8Gradient g;
     if (plan_float8_by_rows(b->run)) {
-        PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
-        g.as_is = plan_float8_cast_rows(b->run, &dy, &g.as_is_scale);
-        g.turned_scale = plan_float8_scale(b->run, &dy, columns, false);
-        g.turned = plan_float8_cast(b->run, &dy, g.turned_scale, columns, false, true).turned;
+        g.as_is = plan_float8_cast_rows(b->run, &dy);
+        g.turned = plan_float8_found_turned(b->run, &dy);
         return g;
     }
     bool found = plan_float8_gradient_is_searched(b->run->graph, b->op);
     dy.to = PLAN_E5M2;
-    g.as_is_scale = g.turned_scale = plan_float8_scale(b->run, &dy, PLAN_FLOAT8_WHOLE, found);
-    plan_run_ref(b->run, g.turned_scale);
-    PlanFloat8Casts casts =
-        plan_float8_cast(b->run, &dy, g.as_is_scale, PLAN_FLOAT8_WHOLE, true, true);
-    g.as_is = casts.as_is;
-    g.turned = casts.turned;
+    g.as_is.scale = plan_float8_scale(b->run, &dy, PLAN_FLOAT8_WHOLE, found);
+    g.turned.scale = plan_run_ref(b->run, g.as_is.scale);
+    g.as_is.numbers =
+        plan_float8_cast(b->run, &dy, g.as_is.scale, PLAN_FLOAT8_WHOLE, &g.turned.numbers);
     return g;
 }
 
-/* The weight as the product of dx takes it, and its scale. */
-typedef struct {
-    PlanTensor numbers, scale;
-    bool turned;
-} Weight;
-
-static Weight weight_for_dx(const PlanBackward *b) {
+/* As the product of dx takes it; *ret_turned: it lies transposed. */
+static PlanScaled weight_for_dx(const PlanBackward *b, bool *ret_turned) {
     PlanRun *run = b->run;
-    Weight weight;
+    PlanScaled weight;
     PlanFloat8Source w = plan_float8_of_weight(run, b->op);
     PlanOperand gathered = plan_float8_gathered_scale(run, b->op);
     bool is_gathered = gathered.buffer != PLAN_NONE;
     bool has_kept = run->tape.nodes.items[b->node].n_saved && !plan_float8_by_rows(run);
-    PlanFloat8Along along = plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
-    weight.scale = has_kept ? plan_run_ref(run, plan_run_value(run, value_at(b, 3)))
+    PlanFloat8Along along = plan_float8_along_columns(run);
+    weight.scale = has_kept ? plan_run_ref(run, saved(b, LAYER_WEIGHT_SCALE))
                    : is_gathered
                        ? plan_float8_inverse(run, gathered, 1, PLAN_FLOAT8_INVERT, PLAN_E4M3)
                        : plan_float8_scale(run, &w, along, false);
-    PlanTensor left = has_kept ? plan_run_value(run, value_at(b, 4)) : PLAN_NO_TENSOR;
-    weight.numbers = left.storage != PLAN_NONE ? plan_run_ref(run, left)
-                     : is_gathered
-                         ? plan_float8_turn(run, &w, PLAN_E4M3)
-                         : plan_float8_cast(run, &w, weight.scale, along, false, true).turned;
-    weight.turned = is_gathered || left.storage == PLAN_NONE; /* forward's own lies as it is */
+    PlanTensor left = has_kept ? saved(b, LAYER_WEIGHT_CAST) : PLAN_NO_TENSOR;
+    weight.numbers = is_there(left) ? plan_run_ref(run, left)
+                     : is_gathered  ? plan_float8_turn(run, &w, PLAN_E4M3)
+                                    : plan_float8_cast_turned(run, &w, weight.scale, along);
+    *ret_turned = is_gathered || !is_there(left); /* forward's own lies as it is */
     return weight;
 }
 
-static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const Gradient *g) {
-    Weight w = weight_for_dx(b);
-    b->dx[0] = like_input(b, 0, "dx");
-    PlanFloat8Product product = {.a = g->as_is,
-                                 .a_scale = g->as_is_scale,
+static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const PlanScaled *dy) {
+    bool is_turned;
+    PlanScaled w = weight_for_dx(b, &is_turned);
+    b->dx[0] = like_input(b, LAYER_INPUT, "dx");
+    PlanFloat8Product product = {.a = *dy,
                                  .b = plan_run_operand_of(b->run, w.numbers),
                                  .b_scale = w.scale,
                                  .made = b->dx[0],
                                  .scaled = plan_float8_by_rows(b->run),
-                                 .turned = w.turned};
+                                 .turned = is_turned};
     plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, &product);
-    plan_run_unref(b->run, w.numbers);
-    plan_run_unref(b->run, w.scale);
+    drop(b->run, &w);
 }
 
 /* Value i of the op that made x. */
@@ -225,25 +200,15 @@ static PlanFloat8Source made_of(const PlanBackward *b) {
 }
 
 /* Tensorwise, ranks that share what SwiGLU makes have one scale for all of it. */
-static PlanTensor scale_for_dw(PlanRun *run, const PlanFloat8Source *x, PlanFloat8Along along,
-                               bool found) {
-    if (plan_float8_by_rows(run) || run->graph->shared.tensor == 1) {
-        return plan_float8_scale(run, x, along, found);
-    }
-    PlanTensor of_all = plan_float8_scale_of_known(run, x, along, found);
-    PlanTensor scale = plan_float8_inverse(run, plan_run_operand_of(run, of_all), 1,
-                                           PLAN_FLOAT8_INVERSE_SCALE, x->to);
-    plan_run_unref(run, of_all);
-    return scale;
-}
-
 void plan_float8_cast_input_turned(const PlanBackward *b, bool found) {
+    PlanRun *run = b->run;
     PlanFloat8Source x = made_of(b);
-    PlanFloat8Along along =
-        plan_float8_by_rows(b->run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
-    PlanTensor scale = scale_for_dw(b->run, &x, along, found);
-    PlanTensor made = plan_float8_cast(b->run, &x, scale, along, false, true).turned;
-    plan_float8_leave_cast(b->run, x_of(b->run, b->op), true, made, scale);
+    PlanFloat8Along along = plan_float8_along_columns(run);
+    PlanTensor scale = plan_float8_by_rows(run) || run->graph->shared.tensor == 1
+                           ? plan_float8_scale(run, &x, along, found)
+                           : plan_float8_joined_scale(run, &x, along, found);
+    PlanScaled cast = {plan_float8_cast_turned(run, &x, scale, along), scale};
+    plan_float8_leave_cast(run, x_of(run, b->op), true, cast);
 }
 
 static PlanNode *node_of_swiglu(const PlanBackward *b, const PlanGraphFloat8Linear *d,
@@ -284,23 +249,19 @@ bool plan_float8_go_through_swiglu(const PlanBackward *b) {
 
 /* By rows, torchao has gradients made by the library's product and scaled behind it
  * (float8_ops.py, addmm_float8_unwrapped): of dx by whatever reads it, of dw by a kernel. */
-void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor turned_scale) {
+void plan_float8_make_dw(const PlanBackward *b, const PlanScaled *dy_turned) {
     const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    PlanTensor x_scale = b->run->float8.input.scale;
-    b->dx[1] = like_input(b, 1, "dw");
-    PlanFloat8Product product = {.a = turned,
-                                 .a_scale = turned_scale,
-                                 .b = plan_run_operand_of(b->run, b->run->float8.input.cast),
-                                 .b_scale = x_scale,
+    const PlanScaled *x = &b->run->float8.input.cast;
+    b->dx[1] = like_input(b, LAYER_WEIGHT, "dw");
+    PlanFloat8Product product = {.a = *dy_turned,
+                                 .b = plan_run_operand_of(b->run, x->numbers),
+                                 .b_scale = x->scale,
                                  .made = b->dx[1]};
     plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, &product);
     if (plan_float8_by_rows(b->run)) {
-        plan_float8_begin(b->run, PLAN_OP_FLOAT8_UNSCALE,
-                          (int64_t[]){[FLOAT8_UNSCALE_ROWS] = d->n, [FLOAT8_UNSCALE_COLS] = d->k});
-        plan_run_operand(b->run, turned_scale);
-        plan_run_operand(b->run, x_scale);
-        plan_run_operand(b->run, b->dx[1]);
-        plan_run_launch(b->run);
+        LAUNCH(b->run, PLAN_OP_FLOAT8_UNSCALE,
+               DIMS([FLOAT8_UNSCALE_ROWS] = d->n, [FLOAT8_UNSCALE_COLS] = d->k), NULL,
+               dy_turned->scale, x->scale, b->dx[1]);
     }
 }
 
@@ -310,16 +271,14 @@ void plan_float8_backward(const PlanBackward *b) {
         return;
     }
     const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    Gradient g = cast_gradient(b, d);
-    make_dx(b, d, &g);
-    plan_run_unref(b->run, g.as_is);
-    plan_run_unref(b->run, g.as_is_scale);
+    PlanFloat8Gradient g = cast_gradient(b, d);
+    make_dx(b, d, &g.as_is);
+    drop(b->run, &g.as_is);
     if (!plan_float8_go_through_swiglu(b) && !plan_float8_has_cast(b->run, b->op, true)) {
         plan_float8_cast_input_turned(b, false);
     }
-    plan_float8_make_dw(b, g.turned, g.turned_scale);
-    plan_run_unref(b->run, g.turned);
-    plan_run_unref(b->run, g.turned_scale);
+    plan_float8_make_dw(b, &g.turned);
+    drop(b->run, &g.turned);
     if (plan_float8_is_first_of_input(b->run, b->op)) {
         plan_float8_forget(b->run);
     }

@@ -2,20 +2,16 @@
  * (shared.c): of the gradient what is gathered or cast, then dx, then dw.
  */
 #include "plan/autograd/float8/float8.h"
-#include "plan/autograd/float8/shared-private.h"
-
-typedef struct {
-    PlanFloat8SharedCast as_is, turned;
-} Gradient;
+#include "plan/autograd/float8/words.h"
 
 static PlanFloat8Source of_gradient(const PlanBackward *b) {
     const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
     return plan_float8_of_tensor(b->run, b->dy[0], d->m, d->n);
 }
 
-static Gradient gathered_gradient(const PlanBackward *b) {
+static PlanFloat8Gradient gathered_gradient(const PlanBackward *b) {
     PlanRun *run = b->run;
-    Gradient g = {.as_is = {plan_run_ref(run, b->dy[0]), run->float8.gradient_scale}};
+    PlanFloat8Gradient g = {.as_is = {plan_run_ref(run, b->dy[0]), run->float8.gradient_scale}};
     PlanFloat8Source dy = of_gradient(b);
     g.turned.numbers = plan_float8_turn(run, &dy, PLAN_E5M2);
     g.turned.scale = plan_run_ref(run, g.as_is.scale);
@@ -23,74 +19,53 @@ static Gradient gathered_gradient(const PlanBackward *b) {
     return g;
 }
 
-static Gradient tensorwise_gradient(const PlanBackward *b) {
+static PlanFloat8Gradient tensorwise_gradient(const PlanBackward *b) {
     PlanRun *run = b->run;
     if (!plan_float8_takes_gathered(run->graph, b->op)) {
         return gathered_gradient(b);
     }
-    PlanFloat8Along whole = PLAN_FLOAT8_WHOLE;
+    PlanFloat8Gradient g;
     PlanFloat8Source dy = of_gradient(b);
     bool found = plan_float8_gradient_is_searched(run->graph, b->op);
     dy.to = PLAN_E5M2;
-    PlanTensor of_all = plan_float8_scale_of_all(run, &dy, whole, found);
-    PlanFloat8Casts casts = plan_float8_cast(run, &dy, of_all, whole, true, true);
-    PlanTensor scale = plan_float8_inverse_of(run, of_all, dy.to);
-    plan_run_unref(run, of_all);
-    return (Gradient){{casts.as_is, scale}, {casts.turned, plan_run_ref(run, scale)}};
-}
-
-static Gradient gradient_by_rows(const PlanBackward *b) {
-    PlanRun *run = b->run;
-    Gradient g;
-    PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
-    PlanFloat8Source dy = of_gradient(b);
-    if (plan_float8_takes_gathered(run->graph, b->op)) {
-        bool found = plan_float8_gradient_is_searched(run->graph, b->op);
-        g.as_is = plan_float8_cast_of_all(run, &dy, PLAN_FLOAT8_EACH_ROW, found, NULL);
-    } else {
-        g.as_is.numbers = plan_float8_cast_rows(run, &dy, &g.as_is.scale);
-    }
-    g.turned.scale = plan_float8_scale(run, &dy, columns, false);
-    g.turned.numbers = plan_float8_cast(run, &dy, g.turned.scale, columns, false, true).turned;
+    g.as_is = plan_float8_cast_joined(run, &dy, PLAN_FLOAT8_WHOLE, found, &g.turned.numbers);
+    g.turned.scale = plan_run_ref(run, g.as_is.scale);
     return g;
 }
 
-static PlanTensor saved(const PlanBackward *b, unsigned which) {
-    bool has_saved = b->run->tape.nodes.items[b->node].n_saved;
-    return has_saved ? plan_run_value(b->run, value_at(b, which)) : PLAN_NO_TENSOR;
-}
-
-static bool is_there(PlanTensor x) {
-    return x.storage != PLAN_NONE;
+static PlanFloat8Gradient gradient_by_rows(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    PlanFloat8Source dy = of_gradient(b);
+    bool found = plan_float8_gradient_is_searched(run->graph, b->op);
+    PlanFloat8Gradient g;
+    g.as_is = plan_float8_takes_gathered(run->graph, b->op)
+                  ? plan_float8_cast_joined(run, &dy, PLAN_FLOAT8_EACH_ROW, found, NULL)
+                  : plan_float8_cast_rows(run, &dy);
+    g.turned = plan_float8_found_turned(run, &dy);
+    return g;
 }
 
 /* Where forward left no scale, one is found: of all ranks' numbers, or of a weight's columns that
  * this rank has whole. */
 static PlanTensor scale_for_dx(const PlanBackward *b, const PlanFloat8Source *weight,
                                PlanFloat8Along along) {
-    PlanRun *run = b->run;
-    if (plan_float8_by_rows(run) && !plan_float8_takes_gathered(run->graph, b->op)) {
-        return plan_float8_scale(run, weight, along, false);
-    }
-    PlanTensor of_all = plan_float8_scale_of_known(run, weight, along, false);
-    PlanTensor scale = plan_float8_inverse_of(run, of_all, weight->to);
-    plan_run_unref(run, of_all);
-    return scale;
+    bool has_columns =
+        plan_float8_by_rows(b->run) && !plan_float8_takes_gathered(b->run->graph, b->op);
+    return has_columns ? plan_float8_scale(b->run, weight, along, false)
+                       : plan_float8_joined_scale(b->run, weight, along, false);
 }
 
 /* Turned. */
-static PlanFloat8SharedCast weight_for_dx(const PlanBackward *b) {
+static PlanScaled weight_for_dx(const PlanBackward *b) {
     PlanRun *run = b->run;
-    PlanFloat8Along along = plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
-    PlanTensor scale = saved(b, LAYER_WEIGHT_SCALE), numbers = saved(b, LAYER_WEIGHT_CAST);
+    PlanFloat8Along along = plan_float8_along_columns(run);
+    PlanScaled left = {saved(b, LAYER_WEIGHT_CAST), saved(b, LAYER_WEIGHT_SCALE)}, w;
     PlanFloat8Source weight = plan_float8_of_weight(run, b->op);
-    bool is_joined_again = plan_float8_by_rows(run) && !is_there(numbers);
-    PlanFloat8SharedCast w = {plan_run_ref(run, numbers), is_there(scale) && !is_joined_again
-                                                              ? plan_run_ref(run, scale)
-                                                              : scale_for_dx(b, &weight, along)};
-    if (!is_there(numbers)) {
-        w.numbers = plan_float8_cast(run, &weight, w.scale, along, false, true).turned;
-    }
+    bool is_joined_again = plan_float8_by_rows(run) && !is_there(left.numbers);
+    w.scale = is_there(left.scale) && !is_joined_again ? plan_run_ref(run, left.scale)
+                                                       : scale_for_dx(b, &weight, along);
+    w.numbers = is_there(left.numbers) ? plan_run_ref(run, left.numbers)
+                                       : plan_float8_cast_turned(run, &weight, w.scale, along);
     return w;
 }
 
@@ -131,13 +106,11 @@ static int64_t times_scaled(const PlanBackward *b) {
     return is_joined && sequences_of(graph, b->op) > 1 ? (int64_t)graph->shared.tensor : 1;
 }
 
-static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d,
-                    const PlanFloat8SharedCast *dy) {
-    PlanFloat8SharedCast w = weight_for_dx(b);
+static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const PlanScaled *dy) {
+    PlanScaled w = weight_for_dx(b);
     b->dx[0] =
         plan_run_new_tensor(b->run, input(b, LAYER_INPUT)->elements, b->run->graph->dtype, "dx");
-    PlanFloat8Product product = {.a = dy->numbers,
-                                 .a_scale = dy->scale,
+    PlanFloat8Product product = {.a = *dy,
                                  .b = plan_run_operand_of(b->run, w.numbers),
                                  .b_scale = w.scale,
                                  .made = b->dx[0],
@@ -147,33 +120,27 @@ static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d,
     drop(b->run, &w);
 }
 
-static void leave(const PlanBackward *b, PlanTensor numbers, PlanTensor scale) {
-    plan_float8_leave_cast(b->run, value_at(b, LAYER_INPUT), true, numbers, scale);
-}
-
 /* What was cast, or was not before a block was computed again. */
-static void cast_kept_input(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
+static PlanScaled kept_input(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
     PlanRun *run = b->run;
-    PlanTensor x = saved(b, LAYER_INPUT_CAST), scale = saved(b, LAYER_INPUT_SCALE);
-    PlanFloat8Along along = plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
-    PlanFloat8Source source = plan_float8_of_tensor(run, x, d->m, d->k);
-    PlanDtype dtype = plan_run_dtype_of(run, x);
+    PlanScaled x = {saved(b, LAYER_INPUT_CAST), saved(b, LAYER_INPUT_SCALE)};
+    PlanFloat8Source source = plan_float8_of_tensor(run, x.numbers, d->m, d->k);
+    PlanDtype dtype = plan_run_dtype_of(run, x.numbers);
     bool again = run->tape.nodes.items[b->node].checkpoint != PLAN_NONE;
-    if (!again) {
-        leave(b, plan_run_ref(run, x), plan_run_ref(run, scale));
-    } else if (plan_dtype_is_float8(dtype)) {
-        leave(b, plan_float8_turn(run, &source, dtype), plan_run_ref(run, scale));
-    } else {
-        PlanTensor found = plan_float8_by_rows(run) ? plan_float8_scale(run, &source, along, false)
-                                                    : plan_run_ref(run, scale);
-        leave(b, plan_float8_cast(run, &source, found, along, false, true).turned, found);
+    if (again && !plan_dtype_is_float8(dtype) && plan_float8_by_rows(run)) {
+        return plan_float8_found_turned(run, &source);
     }
+    PlanTensor numbers = !again ? plan_run_ref(run, x.numbers)
+                         : plan_dtype_is_float8(dtype)
+                             ? plan_float8_turn(run, &source, dtype)
+                             : plan_float8_cast_turned(run, &source, x.scale, PLAN_FLOAT8_WHOLE);
+    return (PlanScaled){numbers, plan_run_ref(run, x.scale)};
 }
 
 static void cast_input_for_dw(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
     if (is_there(saved(b, LAYER_INPUT_CAST))) {
         if (!plan_float8_has_cast(b->run, b->op, true)) {
-            cast_kept_input(b, d);
+            plan_float8_leave_cast(b->run, value_at(b, LAYER_INPUT), true, kept_input(b, d));
         }
     } else if (!plan_float8_go_through_swiglu(b)) {
         plan_float8_cast_input_turned(b, false);
@@ -182,7 +149,7 @@ static void cast_input_for_dw(const PlanBackward *b, const PlanGraphFloat8Linear
 
 static void make_dx_as_gathered(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
     PlanRun *run = b->run;
-    PlanFloat8SharedCast w = weight_for_dx(b);
+    PlanScaled w = weight_for_dx(b);
     b->dx[0] = plan_run_new_tensor(run, input(b, LAYER_INPUT)->elements, run->graph->dtype, "dx");
     PlanAsyncProduct product = plan_float8_async_product(run, PLAN_OP_FLOAT8_LINEAR_DX, d,
                                                          run->float8.gradient_scale, &w, b->dx[0]);
@@ -196,13 +163,14 @@ void plan_float8_shared_backward(const PlanBackward *b) {
     if (is_made) {
         make_dx_as_gathered(b, d);
     }
-    Gradient g = plan_float8_by_rows(b->run) ? gradient_by_rows(b) : tensorwise_gradient(b);
+    PlanFloat8Gradient g =
+        plan_float8_by_rows(b->run) ? gradient_by_rows(b) : tensorwise_gradient(b);
     if (!is_made) {
         make_dx(b, d, &g.as_is);
     }
     drop(b->run, &g.as_is);
     cast_input_for_dw(b, d);
-    plan_float8_make_dw(b, g.turned.numbers, g.turned.scale);
+    plan_float8_make_dw(b, &g.turned);
     drop(b->run, &g.turned);
     if (plan_float8_is_first_of_input(b->run, b->op)) {
         plan_float8_forget(b->run);

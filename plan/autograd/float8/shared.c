@@ -13,7 +13,7 @@
  */
 #include "plan/autograd/shared/shared.h"
 #include "plan/autograd/float8/float8.h"
-#include "plan/autograd/float8/shared-private.h"
+#include "plan/autograd/float8/words.h"
 
 bool plan_float8_takes_gathered(const PlanGraph *graph, const PlanGraphOp *op) {
     uint32_t value = plan_graph_ref(graph, op->values + LAYER_WEIGHT);
@@ -31,18 +31,8 @@ static bool keeps(const PlanRun *run) {
     return run->builder.phase == PLAN_PHASE_FORWARD && run->checkpoint == PLAN_NONE;
 }
 
-static void give(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
-    plan_run_give(run, op, which - LAYER_RESULT, made);
-}
-
 static void give_ref(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
     give(run, op, which, plan_run_ref(run, made));
-}
-
-PlanTensor plan_float8_inverse_of(PlanRun *run, PlanTensor largest, PlanDtype to) {
-    PlanFloat8Step step =
-        plan_float8_by_rows(run) ? PLAN_FLOAT8_INVERSE_OF_POWER : PLAN_FLOAT8_INVERSE_SCALE;
-    return plan_float8_inverse(run, plan_run_operand_of(run, largest), largest.elements, step, to);
 }
 
 static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
@@ -51,27 +41,32 @@ static PlanTensor given(PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- tokens and gradients that are gathered in float8 --------------------------------------- */
 
-/* By the scale of all ranks' numbers, whose inverse is the caller's. tokens: of each rank, as its
- * gather or scatter has them: sequences, rows, width. */
-static PlanTensor cast_own(PlanRun *run, PlanTensor own, const int64_t *tokens, PlanDtype dtype,
-                           bool found, PlanTensor *ret_scale) {
-    PlanFloat8Along whole = PLAN_FLOAT8_WHOLE;
-    PlanFloat8Source source = plan_float8_of_tensor(run, own, tokens[0] * tokens[1], tokens[2]);
-    source.to = dtype;
-    PlanTensor scale = dtype == PLAN_E5M2 ? plan_float8_scale_of_all(run, &source, whole, found)
-                                          : plan_float8_scale_of_known(run, &source, whole, found);
-    PlanTensor cast = plan_float8_cast(run, &source, scale, whole, true, false).as_is;
-    *ret_scale = plan_float8_inverse_of(run, scale, dtype);
-    plan_run_unref(run, scale);
+PlanScaled plan_float8_cast_joined(PlanRun *run, const PlanFloat8Source *source,
+                                   PlanFloat8Along along, bool found, PlanTensor *ret_turned) {
+    PlanScaled cast;
+    PlanTensor of_all = source->to == PLAN_E5M2
+                            ? plan_float8_scale_of_all(run, source, along, found)
+                            : plan_float8_scale_of_known(run, source, along, found);
+    cast.numbers = plan_float8_cast(run, source, of_all, along, ret_turned);
+    cast.scale = plan_float8_inverse_of(run, of_all, source->to);
+    plan_run_unref(run, of_all);
     return cast;
 }
 
+/* tokens: of each rank, as its gather or scatter has them: sequences, rows, width. */
+static PlanScaled cast_own(PlanRun *run, PlanTensor own, const int64_t *tokens, PlanDtype dtype,
+                           bool found) {
+    PlanFloat8Source source = plan_float8_of_tensor(run, own, tokens[0] * tokens[1], tokens[2]);
+    source.to = dtype;
+    return plan_float8_cast_joined(run, &source, PLAN_FLOAT8_WHOLE, found, NULL);
+}
+
 /* Cast and gathered; of several sequences what arrives is put in their order by a copy. */
-static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t *tokens,
-                                    PlanDtype dtype, bool found, PlanTensor *ret_scale) {
-    PlanTensor cast = cast_own(run, own, tokens, dtype, found, ret_scale);
-    PlanTensor all = plan_shared_of_all(run, cast);
-    plan_run_unref(run, cast);
+static PlanScaled cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t *tokens,
+                                    PlanDtype dtype, bool found) {
+    PlanScaled cast = cast_own(run, own, tokens, dtype, found);
+    PlanScaled all = {plan_shared_of_all(run, cast.numbers), cast.scale};
+    plan_run_unref(run, cast.numbers);
     if (tokens[PLAN_GRAPH_TOKENS_BATCH] == 1) {
         return all;
     }
@@ -79,51 +74,50 @@ static PlanTensor cast_and_gathered(PlanRun *run, PlanTensor own, const int64_t 
                       [FLOAT8_TURN_COLS] = tokens[PLAN_GRAPH_TOKENS_BATCH],
                       [FLOAT8_TURN_INNER] =
                           tokens[PLAN_GRAPH_TOKENS_ROWS] * tokens[PLAN_GRAPH_TOKENS_WIDTH]};
-    PlanTensor in_order = plan_float8_exchange(run, plan_run_operand_of(run, all), dims, dtype);
-    plan_run_unref(run, all);
-    return in_order;
+    PlanTensor in_order =
+        plan_float8_exchange(run, plan_run_operand_of(run, all.numbers), dims, dtype);
+    plan_run_unref(run, all.numbers);
+    return (PlanScaled){in_order, all.scale};
 }
 
 /* With asynchronous tensor parallel: gathered in parts, beside the products that read them. */
-static PlanTensor gathered_in_parts(PlanRun *run, const PlanGraphOp *op, PlanTensor cast) {
-    plan_async_begin_gather(run, op, cast);
-    plan_run_unref(run, cast);
-    return plan_async_gathered(run);
+static PlanScaled gathered_in_parts(PlanRun *run, const PlanGraphOp *op, PlanScaled cast) {
+    plan_async_begin_gather(run, op, cast.numbers);
+    plan_run_unref(run, cast.numbers);
+    return (PlanScaled){plan_async_gathered(run), cast.scale};
+}
+
+static PlanScaled gathered(PlanRun *run, const PlanGraphOp *op, PlanTensor own, PlanDtype dtype,
+                           bool found) {
+    const int64_t *tokens = plan_graph_dims_of(run->graph, op);
+    return plan_async_gathers(run, op)
+               ? gathered_in_parts(run, op, cast_own(run, own, tokens, dtype, found))
+               : cast_and_gathered(run, own, tokens, dtype, found);
 }
 
 void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op) {
     const int64_t *d = plan_graph_dims_of(run->graph, op);
-    bool is_norms = d[PLAN_GRAPH_GATHER_IS_NORMS], in_parts = plan_async_gathers(run, op);
-    PlanTensor scale, all;
-    if (in_parts) {
-        PlanTensor cast = cast_own(run, given(run, op), d, PLAN_E4M3, is_norms, &scale);
-        all = gathered_in_parts(run, op, cast);
-    } else {
-        all = cast_and_gathered(run, given(run, op), d, PLAN_E4M3, is_norms, &scale);
-    }
-    uint32_t value = plan_graph_ref(run->graph, op->values + 1);
-    plan_run_give(run, op, 0, all);
-    plan_float8_leave_cast(run, value, false, plan_run_ref(run, all), scale);
+    bool in_parts = plan_async_gathers(run, op);
+    PlanScaled all = gathered(run, op, given(run, op), PLAN_E4M3, d[PLAN_GRAPH_GATHER_IS_NORMS]);
+    plan_run_give(run, op, 0, all.numbers);
+    plan_run_ref(run, all.numbers);
+    plan_float8_leave_cast(run, plan_graph_ref(run->graph, op->values + 1), false, all);
     if (keeps(run) && in_parts) {
-        run->float8.input.kept = plan_async_reordered(run);
+        run->float8.input.kept.numbers = plan_async_reordered(run);
     } else if (keeps(run)) {
         int64_t rows = d[PLAN_GRAPH_TOKENS_BATCH] * d[PLAN_GRAPH_TOKENS_ROWS] *
                        (int64_t)run->graph->shared.tensor;
-        PlanFloat8Source x = plan_float8_of_tensor(run, all, rows, d[PLAN_GRAPH_TOKENS_WIDTH]);
-        run->float8.input.kept = plan_float8_turn(run, &x, PLAN_E4M3);
+        PlanFloat8Source x =
+            plan_float8_of_tensor(run, all.numbers, rows, d[PLAN_GRAPH_TOKENS_WIDTH]);
+        run->float8.input.kept.numbers = plan_float8_turn(run, &x, PLAN_E4M3);
     }
 }
 
 void plan_float8_gather_gradient(const PlanBackward *b) {
     plan_run_unref(b->run, b->run->float8.gradient_scale);
-    if (plan_async_gathers(b->run, b->op)) {
-        PlanTensor cast =
-            cast_own(b->run, b->dy[0], dims(b), PLAN_E5M2, false, &b->run->float8.gradient_scale);
-        b->dx[0] = gathered_in_parts(b->run, b->op, cast);
-        return;
-    }
-    b->dx[0] = cast_and_gathered(b->run, b->dy[0], dims(b), PLAN_E5M2, false,
-                                 &b->run->float8.gradient_scale);
+    PlanScaled all = gathered(b->run, b->op, b->dy[0], PLAN_E5M2, false);
+    b->dx[0] = all.numbers;
+    b->run->float8.gradient_scale = all.scale;
 }
 
 /* What a block that is computed again has of a layer's input until dw asks for it. */
@@ -136,7 +130,7 @@ static PlanTensor input_itself(PlanRun *run, const PlanGraphOp *op) {
 
 PlanAsyncProduct plan_float8_async_product(PlanRun *run, PlanOpKind kind,
                                            const PlanGraphFloat8Linear *d, PlanTensor scale,
-                                           const PlanFloat8SharedCast *w, PlanTensor made) {
+                                           const PlanScaled *w, PlanTensor made) {
     return (PlanAsyncProduct){.kind = kind,
                               .m = d->m,
                               .n = d->n,
@@ -148,8 +142,8 @@ PlanAsyncProduct plan_float8_async_product(PlanRun *run, PlanOpKind kind,
                               .made = made};
 }
 
-static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const PlanFloat8SharedCast *x,
-                             const PlanFloat8SharedCast *w) {
+static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const PlanScaled *x,
+                             const PlanScaled *w) {
     PlanTensor by_parts;
     PlanAsyncProduct product = plan_float8_async_product(
         run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), x->scale, w, PLAN_NO_TENSOR);
@@ -160,26 +154,10 @@ static PlanTensor multiplied(PlanRun *run, const PlanGraphOp *op, const PlanFloa
     const PlanGraphValue *y =
         plan_graph_value_at(run->graph, plan_graph_ref(run->graph, op->values + LAYER_RESULT));
     PlanTensor made = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "y");
-    PlanFloat8Product whole = {.a = x->numbers,
-                               .a_scale = x->scale,
-                               .b = plan_run_operand_of(run, w->numbers),
-                               .b_scale = w->scale,
-                               .made = made};
+    PlanFloat8Product whole = {
+        .a = *x, .b = plan_run_operand_of(run, w->numbers), .b_scale = w->scale, .made = made};
     plan_float8_multiply(run, PLAN_OP_FLOAT8_LINEAR, shape_of(run, op), &whole);
     return made;
-}
-
-PlanFloat8SharedCast plan_float8_cast_of_all(PlanRun *run, const PlanFloat8Source *source,
-                                             PlanFloat8Along along, bool found,
-                                             PlanTensor *ret_turned) {
-    PlanTensor of_all = plan_float8_scale_of_known(run, source, along, found);
-    PlanFloat8Casts casts = plan_float8_cast(run, source, of_all, along, true, ret_turned != NULL);
-    PlanFloat8SharedCast cast = {casts.as_is, plan_float8_inverse_of(run, of_all, source->to)};
-    plan_run_unref(run, of_all);
-    if (ret_turned) {
-        *ret_turned = casts.turned;
-    }
-    return cast;
 }
 
 static PlanFloat8Source of_given(PlanRun *run, const PlanGraphOp *op) {
@@ -190,20 +168,22 @@ static PlanFloat8Source of_given(PlanRun *run, const PlanGraphOp *op) {
 static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
     bool takes_all = plan_float8_takes_gathered(run->graph, op), is_kept = keeps(run);
     PlanTensor x_turned = PLAN_NO_TENSOR, w_turned = PLAN_NO_TENSOR;
-    PlanFloat8SharedCast x;
+    PlanScaled x;
     if (takes_all) {
-        x = (PlanFloat8SharedCast){plan_run_ref(run, run->float8.input.cast),
-                                   plan_run_ref(run, run->float8.input.scale)};
-        x_turned = is_kept ? plan_run_ref(run, run->float8.input.kept) : input_itself(run, op);
+        x = run->float8.input.cast;
+        plan_run_ref(run, x.numbers);
+        plan_run_ref(run, x.scale);
+        x_turned =
+            is_kept ? plan_run_ref(run, run->float8.input.kept.numbers) : input_itself(run, op);
     } else {
         PlanFloat8Source source = of_given(run, op);
-        x = plan_float8_cast_of_all(run, &source, PLAN_FLOAT8_WHOLE, shape_of(run, op)->maker >= 0,
+        x = plan_float8_cast_joined(run, &source, PLAN_FLOAT8_WHOLE, shape_of(run, op)->maker >= 0,
                                     is_kept ? &x_turned : NULL);
         x_turned = is_kept ? x_turned : input_itself(run, op);
     }
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
-    PlanFloat8SharedCast w =
-        plan_float8_cast_of_all(run, &weight, PLAN_FLOAT8_WHOLE, false, is_kept ? &w_turned : NULL);
+    PlanScaled w =
+        plan_float8_cast_joined(run, &weight, PLAN_FLOAT8_WHOLE, false, is_kept ? &w_turned : NULL);
     give(run, op, LAYER_RESULT, multiplied(run, op, &x, &w));
     give_ref(run, op, LAYER_WEIGHT_SCALE, w.scale);
     give(run, op, LAYER_WEIGHT_CAST, w_turned);
@@ -218,13 +198,12 @@ static void tensorwise_forward(PlanRun *run, const PlanGraphOp *op) {
 static void leave_rows_of_input(PlanRun *run, const PlanGraphOp *op) {
     PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
     PlanFloat8Source x = of_given(run, op);
-    PlanTensor scale, made = plan_float8_cast_rows(run, &x, &scale);
-    plan_float8_leave_cast(run, plan_graph_ref(run->graph, op->values), false, made, scale);
+    PlanScaled *kept = &run->float8.input.kept;
+    plan_float8_leave_cast(run, plan_graph_ref(run->graph, op->values), false,
+                           plan_float8_cast_rows(run, &x));
     if (keeps(run)) {
-        run->float8.input.kept_scale =
-            plan_float8_scale_as(run, &x, columns, run->graph->dtype, false);
-        run->float8.input.kept =
-            plan_float8_cast(run, &x, run->float8.input.kept_scale, columns, false, true).turned;
+        kept->scale = plan_float8_scale_as(run, &x, columns, run->graph->dtype, false);
+        kept->numbers = plan_float8_cast_turned(run, &x, kept->scale, columns);
     }
 }
 
@@ -237,7 +216,7 @@ static void give_weight_for_dx(PlanRun *run, const PlanGraphOp *op) {
         PlanFloat8Along columns = PLAN_FLOAT8_EACH_COLUMN;
         PlanTensor of_all = plan_float8_scale_of_all(run, &weight, columns, false);
         if (keeps(run) && plan_float8_keeps_copy(run, op)) {
-            turned = plan_float8_cast(run, &weight, of_all, columns, false, true).turned;
+            turned = plan_float8_cast_turned(run, &weight, of_all, columns);
         }
         scale = plan_float8_inverse_of(run, of_all, weight.to);
         plan_run_unref(run, of_all);
@@ -250,32 +229,30 @@ static void forward_of_columns(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_float8_has_cast(run, op, false)) {
         leave_rows_of_input(run, op);
     }
-    PlanFloat8SharedCast x = {run->float8.input.cast, run->float8.input.scale}, w;
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
-    w.numbers = plan_float8_cast_rows(run, &weight, &w.scale);
-    give(run, op, LAYER_RESULT, multiplied(run, op, &x, &w));
+    PlanScaled w = plan_float8_cast_rows(run, &weight);
+    give(run, op, LAYER_RESULT, multiplied(run, op, &run->float8.input.cast, &w));
     drop(run, &w);
     give_weight_for_dx(run, op);
+    const PlanFloat8Input *input = &run->float8.input;
     give(run, op, LAYER_INPUT_CAST,
-         keeps(run) ? plan_run_ref(run, run->float8.input.kept) : input_itself(run, op));
-    give_ref(run, op, LAYER_INPUT_SCALE,
-             keeps(run) ? run->float8.input.kept_scale : run->float8.input.scale);
+         keeps(run) ? plan_run_ref(run, input->kept.numbers) : input_itself(run, op));
+    give_ref(run, op, LAYER_INPUT_SCALE, keeps(run) ? input->kept.scale : input->cast.scale);
 }
 
 static void forward_of_rows(PlanRun *run, const PlanGraphOp *op) {
     PlanFloat8Along rows = PLAN_FLOAT8_EACH_ROW, columns = PLAN_FLOAT8_EACH_COLUMN;
     PlanFloat8Source source = of_given(run, op);
-    PlanFloat8SharedCast x =
-        plan_float8_cast_of_all(run, &source, rows, shape_of(run, op)->maker >= 0, NULL);
+    PlanScaled x = plan_float8_cast_joined(run, &source, rows, shape_of(run, op)->maker >= 0, NULL);
     PlanFloat8Source weight = plan_float8_of_weight(run, op);
-    PlanFloat8SharedCast w = plan_float8_cast_of_all(run, &weight, rows, false, NULL);
+    PlanScaled w = plan_float8_cast_joined(run, &weight, rows, false, NULL);
     give(run, op, LAYER_RESULT, multiplied(run, op, &x, &w));
     drop(run, &x);
     drop(run, &w);
     PlanTensor scale = PLAN_NO_TENSOR, turned = PLAN_NO_TENSOR;
     if (keeps(run)) {
         scale = plan_float8_scale_as(run, &weight, columns, run->graph->dtype, false);
-        turned = plan_float8_cast(run, &weight, scale, columns, false, true).turned;
+        turned = plan_float8_cast_turned(run, &weight, scale, columns);
         if (!plan_float8_keeps_copy(run, op)) { /* of the weight itself it is found again */
             plan_run_drop(run, &scale);
         }
@@ -311,13 +288,6 @@ PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op) {
     return plan_run_value(run, plan_graph_ref(run->graph, op->values + LAYER_INPUT_SCALE));
 }
 
-static PlanTensor inverse_again(PlanRun *run, const PlanFloat8Source *source) {
-    PlanTensor of_all = plan_float8_scale_of_known(run, source, PLAN_FLOAT8_WHOLE, false);
-    PlanTensor scale = plan_float8_inverse_of(run, of_all, source->to);
-    plan_run_unref(run, of_all);
-    return scale;
-}
-
 /* By rows backward finds them itself. */
 void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
     if (plan_float8_by_rows(run)) {
@@ -325,9 +295,9 @@ void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
     }
     PlanFloat8Source x = of_given(run, op);
     PlanFloat8Source w = plan_float8_of_weight(run, op);
-    give(run, op, LAYER_INPUT_SCALE, inverse_again(run, &x));
+    give(run, op, LAYER_INPUT_SCALE, plan_float8_joined_scale(run, &x, PLAN_FLOAT8_WHOLE, false));
     give_ref(run, op, LAYER_INPUT_CAST, given(run, op));
-    give(run, op, LAYER_WEIGHT_SCALE, inverse_again(run, &w));
+    give(run, op, LAYER_WEIGHT_SCALE, plan_float8_joined_scale(run, &w, PLAN_FLOAT8_WHOLE, false));
 }
 
 /* Selective checkpointing kept the layer's result, but not the casts that backward reads: they are

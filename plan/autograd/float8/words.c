@@ -5,10 +5,8 @@
 /* ---- what layers share ---------------------------------------------------------------------- */
 
 void plan_float8_forget(PlanRun *run) {
-    plan_run_unref(run, run->float8.input.cast);
-    plan_run_unref(run, run->float8.input.scale);
-    plan_run_unref(run, run->float8.input.kept);
-    plan_run_unref(run, run->float8.input.kept_scale);
+    drop(run, &run->float8.input.cast);
+    drop(run, &run->float8.input.kept);
     run->float8.input = PLAN_NO_FLOAT8_INPUT;
 }
 
@@ -17,14 +15,11 @@ bool plan_float8_has_cast(const PlanRun *run, const PlanGraphOp *op, bool turned
            run->float8.input.turned == turned;
 }
 
-void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTensor made,
-                            PlanTensor scale) {
+void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanScaled cast) {
     plan_float8_forget(run);
-    run->float8.input = PLAN_NO_FLOAT8_INPUT;
     run->float8.input.value = value;
     run->float8.input.turned = turned;
-    run->float8.input.cast = made;
-    run->float8.input.scale = scale;
+    run->float8.input.cast = cast;
 }
 
 /* Layers that share an input run backward from the last to the first. */
@@ -128,15 +123,15 @@ PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *sour
     return scale;
 }
 
-PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
-                                 PlanFloat8Along along, bool wants_as_is, bool wants_turned) {
-    PlanFloat8Casts casts = {PLAN_NO_TENSOR, PLAN_NO_TENSOR};
+/* ret_as_is, ret_turned: NULL if it is not wanted. */
+static void cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
+                 PlanFloat8Along along, PlanTensor *ret_as_is, PlanTensor *ret_turned) {
     uint64_t elements = (uint64_t)(source->rows * source->cols);
-    if (wants_as_is) {
-        casts.as_is = plan_run_new_tensor(run, elements, source->to, "float8");
+    if (ret_as_is) {
+        *ret_as_is = plan_run_new_tensor(run, elements, source->to, "float8");
     }
-    if (wants_turned) {
-        casts.turned = plan_run_new_tensor(run, elements, source->to, "float8_turned");
+    if (ret_turned) {
+        *ret_turned = plan_run_new_tensor(run, elements, source->to, "float8_turned");
     }
     plan_float8_begin(run, PLAN_OP_FLOAT8_CAST,
                       (int64_t[]){[FLOAT8_CAST_ROWS] = source->rows,
@@ -145,29 +140,43 @@ PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, P
                                   [FLOAT8_CAST_ALONG] = along,
                                   [FLOAT8_CAST_MADE] = source->made});
     operands_of(run, source);
-    plan_run_operand(run, scale);
-    plan_run_operand(run, casts.as_is);
-    plan_run_operand(run, casts.turned);
-    plan_run_launch(run);
-    return casts;
+    LAUNCH_BEGUN(run, scale, ret_as_is ? *ret_as_is : PLAN_NO_TENSOR,
+                 ret_turned ? *ret_turned : PLAN_NO_TENSOR);
 }
 
-PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand cast, const int64_t *dims,
+PlanTensor plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
+                            PlanFloat8Along along, PlanTensor *ret_turned) {
+    PlanTensor as_is;
+    cast(run, source, scale, along, &as_is, ret_turned);
+    return as_is;
+}
+
+PlanTensor plan_float8_cast_turned(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
+                                   PlanFloat8Along along) {
+    PlanTensor turned;
+    cast(run, source, scale, along, NULL, &turned);
+    return turned;
+}
+
+PlanScaled plan_float8_found_turned(PlanRun *run, const PlanFloat8Source *source) {
+    PlanFloat8Along along = plan_float8_along_columns(run);
+    PlanTensor scale = plan_float8_scale(run, source, along, false);
+    return (PlanScaled){plan_float8_cast_turned(run, source, scale, along), scale};
+}
+
+PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand from, const int64_t *dims,
                                 PlanDtype dtype) {
     PlanTensor made = plan_run_new_tensor(
         run, (uint64_t)(dims[FLOAT8_TURN_ROWS] * dims[FLOAT8_TURN_COLS] * dims[FLOAT8_TURN_INNER]),
         dtype, "float8_turned");
-    plan_float8_begin(run, PLAN_OP_FLOAT8_TURN, dims);
-    plan_builder_operand(&run->builder, cast);
-    plan_run_operand(run, made);
-    plan_run_launch(run);
+    LAUNCH_OPERANDS(run, PLAN_OP_FLOAT8_TURN, dims, NULL, from, plan_run_operand_of(run, made));
     return made;
 }
 
-PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype) {
-    return plan_float8_exchange(run, cast->x,
-                                (int64_t[]){[FLOAT8_TURN_ROWS] = cast->rows,
-                                            [FLOAT8_TURN_COLS] = cast->cols,
+PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *from, PlanDtype dtype) {
+    return plan_float8_exchange(run, from->x,
+                                (int64_t[]){[FLOAT8_TURN_ROWS] = from->rows,
+                                            [FLOAT8_TURN_COLS] = from->cols,
                                             [FLOAT8_TURN_INNER] = 1},
                                 dtype);
 }
@@ -182,26 +191,36 @@ PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFlo
     return made;
 }
 
-PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source,
-                                 PlanTensor *ret_scale) {
-    uint64_t elements = (uint64_t)(source->rows * source->cols);
-    PlanTensor made = plan_run_new_tensor(run, elements, PLAN_E4M3, "float8");
-    *ret_scale = plan_run_new_tensor(run, (uint64_t)source->rows, PLAN_FP32, "scale");
+PlanTensor plan_float8_inverse_of(PlanRun *run, PlanTensor largest, PlanDtype to) {
+    PlanFloat8Step step =
+        plan_float8_by_rows(run) ? PLAN_FLOAT8_INVERSE_OF_POWER : PLAN_FLOAT8_INVERSE_SCALE;
+    return plan_float8_inverse(run, plan_run_operand_of(run, largest), largest.elements, step, to);
+}
+
+PlanTensor plan_float8_joined_scale(PlanRun *run, const PlanFloat8Source *source,
+                                    PlanFloat8Along along, bool found) {
+    PlanTensor of_all = plan_float8_scale_of_known(run, source, along, found);
+    PlanTensor scale = plan_float8_inverse_of(run, of_all, source->to);
+    plan_run_unref(run, of_all);
+    return scale;
+}
+
+PlanScaled plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source) {
+    PlanScaled rows;
+    uint64_t n_rows = (uint64_t)source->rows;
+    rows.numbers = plan_run_new_tensor(run, n_rows * (uint64_t)source->cols, PLAN_E4M3, "float8");
+    rows.scale = plan_run_new_tensor(run, n_rows, PLAN_FP32, "scale");
     g_assert(source->made == PLAN_FLOAT8_AS_THEY_ARE);
-    plan_float8_begin(
+    LAUNCH_OPERANDS(
         run, PLAN_OP_FLOAT8_CAST_ROWS,
-        (int64_t[]){
-            [FLOAT8_CAST_ROWS_ROWS] = source->rows, [FLOAT8_CAST_ROWS_COLS] = source->cols});
-    plan_builder_operand(&run->builder, source->x);
-    plan_run_operand(run, made);
-    plan_run_operand(run, *ret_scale);
-    plan_run_launch(run);
-    return made;
+        DIMS([FLOAT8_CAST_ROWS_ROWS] = source->rows, [FLOAT8_CAST_ROWS_COLS] = source->cols), NULL,
+        source->x, plan_run_operand_of(run, rows.numbers), plan_run_operand_of(run, rows.scale));
+    return rows;
 }
 
 void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Linear *d,
                           const PlanFloat8Product *p) {
-    int64_t a_scales = (int64_t)p->a_scale.elements, b_scales = (int64_t)p->b_scale.elements;
+    int64_t a_scales = (int64_t)p->a.scale.elements, b_scales = (int64_t)p->b_scale.elements;
     int64_t of_dx[] = {[FLOAT8_LINEAR_DX_M] = d->m,
                        [FLOAT8_LINEAR_DX_N] = d->n,
                        [FLOAT8_LINEAR_DX_K] = d->k,
@@ -217,8 +236,8 @@ void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Li
                            [FLOAT8_LINEAR_DW_X_SCALES] = b_scales,
                            [FLOAT8_LINEAR_DW_BEHIND] = plan_float8_by_rows(run)};
     plan_float8_begin(run, kind, kind == PLAN_OP_FLOAT8_LINEAR_DX ? of_dx : of_others);
-    plan_run_operand(run, p->a);
-    plan_run_operand(run, p->a_scale);
+    plan_run_operand(run, p->a.numbers);
+    plan_run_operand(run, p->a.scale);
     plan_builder_operand(&run->builder, p->b);
     plan_run_operand(run, p->b_scale);
     plan_run_operand(run, p->made);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "plan/autograd/backward.h"
+#include "plan/autograd/shared/async.h"
 #include "plan/op/float8.h"
 
 /* A 16-bit matrix to be cast: x, or what a fused kernel makes of x as it reads it (made): SwiGLU of
@@ -18,17 +19,51 @@ typedef struct {
     PlanDtype to; /* e4m3 or e5m2 */
 } PlanFloat8Source;
 
-/* A matrix in float8, as it is and with rows and columns exchanged; PLAN_NO_TENSOR: not made. */
+/* The values of a layer's op: inputs, result, and what it leaves for backward. */
+enum {
+    LAYER_INPUT,
+    LAYER_WEIGHT,
+    LAYER_RESULT,
+    LAYER_WEIGHT_SCALE,
+    LAYER_WEIGHT_CAST,
+    LAYER_INPUT_CAST, /* of layers that ranks share, as what follows */
+    LAYER_INPUT_SCALE
+};
+
+/* A gradient, for the products of dx (as it is) and of dw (with rows and columns exchanged). */
 typedef struct {
-    PlanTensor as_is, turned;
-} PlanFloat8Casts;
+    PlanScaled as_is, turned;
+} PlanFloat8Gradient;
+
+static inline void drop(PlanRun *run, const PlanScaled *cast) {
+    plan_run_unref(run, cast->numbers);
+    plan_run_unref(run, cast->scale);
+}
 
 static inline const PlanGraphFloat8Linear *shape_of(const PlanRun *run, const PlanGraphOp *op) {
     return plan_graph_float8_linear_of(run->graph, op);
 }
 
+static inline void give(PlanRun *run, const PlanGraphOp *op, unsigned which, PlanTensor made) {
+    plan_run_give(run, op, which - LAYER_RESULT, made);
+}
+
+static inline PlanTensor saved(const PlanBackward *b, unsigned which) {
+    bool has_saved = b->run->tape.nodes.items[b->node].n_saved;
+    return has_saved ? plan_run_value(b->run, value_at(b, which)) : PLAN_NO_TENSOR;
+}
+
+static inline bool is_there(PlanTensor x) {
+    return x.storage != PLAN_NONE;
+}
+
 static inline bool plan_float8_by_rows(const PlanRun *run) {
     return run->graph->float8 == PLAN_FLOAT8_ROWWISE;
+}
+
+/* The scales of what backward's products sum over. */
+static inline PlanFloat8Along plan_float8_along_columns(const PlanRun *run) {
+    return plan_float8_by_rows(run) ? PLAN_FLOAT8_EACH_COLUMN : PLAN_FLOAT8_WHOLE;
 }
 
 static inline void plan_float8_begin(PlanRun *run, PlanOpKind kind, const int64_t *dims) {
@@ -58,26 +93,34 @@ PlanTensor plan_float8_scale_of_known(PlanRun *run, const PlanFloat8Source *sour
 /* In one step, of n largest magnitudes, what a product multiplies by. */
 PlanTensor plan_float8_inverse(PlanRun *run, PlanOperand of, uint64_t n, PlanFloat8Step step,
                                PlanDtype to);
+/* The same of those that are joined over ranks; and joined and inverted, one after the other. */
+PlanTensor plan_float8_inverse_of(PlanRun *run, PlanTensor largest, PlanDtype to);
+PlanTensor plan_float8_joined_scale(PlanRun *run, const PlanFloat8Source *source,
+                                    PlanFloat8Along along, bool found);
 /* The scale of a weight that is gathered in float8; buffer PLAN_NONE: it is not. */
 PlanOperand plan_float8_gathered_scale(PlanRun *run, const PlanGraphOp *op);
 
 /* ---- casts and products ---------------------------------------------------------------------- */
 
-/* Casts by a scale, as the numbers are, with rows and columns exchanged, or both. */
-PlanFloat8Casts plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
-                                 PlanFloat8Along along, bool wants_as_is, bool wants_turned);
+/* Casts by a scale, as the numbers are, and with rows and columns exchanged unless ret_turned is
+ * NULL; or exchanged alone. */
+PlanTensor plan_float8_cast(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
+                            PlanFloat8Along along, PlanTensor *ret_turned);
+PlanTensor plan_float8_cast_turned(PlanRun *run, const PlanFloat8Source *source, PlanTensor scale,
+                                   PlanFloat8Along along);
 /* Casts row by row, and finds each row's scale as it goes. */
-PlanTensor plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source,
-                                 PlanTensor *ret_scale);
+PlanScaled plan_float8_cast_rows(PlanRun *run, const PlanFloat8Source *source);
+/* Finds columns' scales, or that of the whole, and casts with rows and columns exchanged. */
+PlanScaled plan_float8_found_turned(PlanRun *run, const PlanFloat8Source *source);
 /* What is in float8 already, with rows and columns exchanged: of [rows, cols, inner], as the dims
  * of float8_turn say; or of a matrix. */
-PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand cast, const int64_t *dims,
+PlanTensor plan_float8_exchange(PlanRun *run, PlanOperand from, const int64_t *dims,
                                 PlanDtype dtype);
-PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *cast, PlanDtype dtype);
+PlanTensor plan_float8_turn(PlanRun *run, const PlanFloat8Source *from, PlanDtype dtype);
 
 /* A product `made` of a and b. a's scales are one for each row of it, b's one for each column. */
 typedef struct {
-    PlanTensor a, a_scale;
+    PlanScaled a;
     PlanOperand b;
     PlanTensor b_scale, made;
     int64_t scaled; /* dx with row-wise scales: how often its reader multiplies by its scales */
@@ -90,8 +133,7 @@ void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Li
 
 /* Whether another layer has left a cast of this layer's input; and leaving one. */
 bool plan_float8_has_cast(const PlanRun *run, const PlanGraphOp *op, bool turned);
-void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanTensor made,
-                            PlanTensor scale);
+void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanScaled cast);
 /* Whether it is the first layer that takes its input, and so the last of these in backward. */
 bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op);
 
@@ -109,9 +151,19 @@ void plan_float8_cast_input_turned(const PlanBackward *b, bool found);
 /* If the layer alone reads what a SwiGLU made: that is made again, and dx[0] becomes the gradient
  * of gate. False: it does not, and nothing was done. */
 bool plan_float8_go_through_swiglu(const PlanBackward *b);
-void plan_float8_make_dw(const PlanBackward *b, PlanTensor turned, PlanTensor turned_scale);
+void plan_float8_make_dw(const PlanBackward *b, const PlanScaled *dy_turned);
 
 /* ---- of shared.c ----------------------------------------------------------------------------- */
 
+/* It takes all ranks' tokens and makes some columns; else o or down, whose result is added up. */
+bool plan_float8_takes_gathered(const PlanGraph *graph, const PlanGraphOp *op);
+/* By the largest number of each of several groups, of which each rank has a part. ret_turned NULL:
+ * as it is alone. */
+PlanScaled plan_float8_cast_joined(PlanRun *run, const PlanFloat8Source *source,
+                                   PlanFloat8Along along, bool found, PlanTensor *ret_turned);
+/* For products in parts. scale: of what w multiplies. */
+PlanAsyncProduct plan_float8_async_product(PlanRun *run, PlanOpKind kind,
+                                           const PlanGraphFloat8Linear *d, PlanTensor scale,
+                                           const PlanScaled *w, PlanTensor made);
 void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_shared_backward(const PlanBackward *b);
