@@ -87,6 +87,8 @@ static void test_refusals(void) {
                    "a whole number from 1 to 1000000 (nodes)");
     assert_refused("memory_efficiency = 0.85", "memory_efficiency = 85", "memory_efficiency = 85",
                    "out of bounds");
+    assert_refused("matmul_efficiency = 0.85", "matmul_efficiency = 1.3", "matmul_efficiency = 1.3",
+                   "out of bounds");
     assert_refused("launch_us = 9", "launch_us = -9", "launch_us = -9", "out of bounds");
     assert_refused("memory_bytes = 84986626048", "memory_bytes = -1", "memory_bytes = -1",
                    "no whole number");

@@ -295,6 +295,7 @@ static const struct {
               {"train_fresh_thirteenth.csv", 0.115, 0.17, 0.115, 0.20},
               {"train_fresh_twelfth.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fresh_twentieth.csv", 0.08, 0.70, 0.08, 0.70},
+              {"train_fresh_twentyfifth.csv", 0.11, 0.52, 0.11, 0.52},
               {"train_fresh_twentyfirst.csv", 0.06, 0.15, 0.09, 0.20},
               {"train_fresh_twentyfourth.csv", 0.11, 0.36, 0.11, 0.36},
               {"train_fresh_twentysecond.csv", 0.09, 0.125, 0.09, 0.125},
@@ -329,7 +330,7 @@ static const struct {
     {"train_fresh_fifteenth.csv", 0.025, 0.065},  {"train_fresh_sixteenth.csv", 0.1, 0.22},
     {"train_fresh_seventeenth.csv", 0.015, 0.23}, {"train_fresh_eighteenth.csv", 0.04, 0.185},
     {"train_fresh_nineteenth.csv", 0.02, 0.05},   {"train_fresh_twentieth.csv", 0.135, 0.61},
-    {"train_fresh_twentythird.csv", 0.02, 0.065}};
+    {"train_fresh_twentythird.csv", 0.02, 0.065}, {"train_fresh_twentyfifth.csv", 0.02, 0.32}};
 
 static int unmended_at(const CliValidatedTable *t) {
     for (unsigned i = 0; i < G_N_ELEMENTS(unmended); i++) {
