@@ -4,9 +4,9 @@
 
 bool exec_batch_fits(const ExecContext *c, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(c->role, op);
+    int64_t longest = MAX(d[BATCH_SAMPLE_ELEMENTS], d[BATCH_TARGET_ELEMENTS]);
     return op->kind != PLAN_OP_BATCH || !c->data ||
-           exec_data_fits(c->data,
-                          (uint64_t)d[BATCH_SAMPLE_ELEMENTS] * c->plan->axes[PLAN_AXIS_CONTEXT],
+           exec_data_fits(c->data, (uint64_t)longest * c->plan->axes[PLAN_AXIS_CONTEXT],
                           d[BATCH_BOUND], error);
 }
 
@@ -43,6 +43,20 @@ static bool parts_of_sample(const ExecTask *t, uint64_t number, int64_t *x, int6
     return true;
 }
 
+/* Targets that are fewer or more than the tokens: each is the first so many of its kind. */
+static bool two_lengths_of_sample(const ExecTask *t, uint64_t number, int64_t *x, int64_t *y,
+                                  GError **error) {
+    uint64_t tokens = dim(t, BATCH_SAMPLE_ELEMENTS), targets = dim(t, BATCH_TARGET_ELEMENTS);
+    uint64_t n = MAX(tokens, targets);
+    g_autofree int64_t *whole_x = g_new(int64_t, n), *whole_y = g_new(int64_t, n);
+    if (!sample(t, number, n, NULL, whole_x, whole_y, error)) {
+        return false;
+    }
+    memcpy(x, whole_x, tokens * sizeof *x);
+    memcpy(y, whole_y, targets * sizeof *y);
+    return true;
+}
+
 bool exec_batch_fill(const ExecTask *t, gpointer x, gpointer y, GError **error) {
     const Plan *plan = t->context->plan;
     bool shares = plan->axes[PLAN_AXIS_CONTEXT] > 1;
@@ -50,10 +64,13 @@ bool exec_batch_fill(const ExecTask *t, gpointer x, gpointer y, GError **error) 
     uint64_t first =
         (t->pass * plan_n_batches(plan) + plan_batch_of_rank(plan, t->context->comm->rank)) *
         samples;
+    uint64_t targets = dim(t, BATCH_TARGET_ELEMENTS);
     for (uint64_t i = 0; i < samples; i++) {
-        int64_t *x_tokens = (int64_t *)x + i * n, *y_tokens = (int64_t *)y + i * n;
+        int64_t *x_tokens = (int64_t *)x + i * n, *y_tokens = (int64_t *)y + i * targets;
         if (shares ? !parts_of_sample(t, first + i, x_tokens, y_tokens, error)
-                   : !sample(t, first + i, n, (float *)x + i * n, x_tokens, y_tokens, error)) {
+            : targets != n
+                ? !two_lengths_of_sample(t, first + i, x_tokens, y_tokens, error)
+                : !sample(t, first + i, n, (float *)x + i * n, x_tokens, y_tokens, error)) {
             return false;
         }
     }

@@ -42,8 +42,9 @@ static uint64_t widest_row(const ModelNetwork *n) {
 
 static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, uint64_t seq,
                                   GError **error) {
-    uint64_t heads = MAX(network->heads, 1);
-    if (is_beyond(batch, seq, widest_row(network), 1) || is_beyond(batch, heads, seq, seq)) {
+    uint64_t heads = MAX(network->heads, 1), longest = MAX(seq, network->target_seq);
+    if (is_beyond(batch, longest, widest_row(network), 1) ||
+        is_beyond(batch, heads, longest, longest)) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "micro_batch %" G_GUINT64_FORMAT " and seq %" G_GUINT64_FORMAT
                     " make tensors of network %s that no memory holds; lower one of them",

@@ -159,6 +159,7 @@ typedef struct {
     uint64_t window;
     ModelWindowBy window_by;
     uint64_t no_rope_every; /* llama: every N-th block has no rotary embedding; 0: all have one */
+    uint64_t target_seq;    /* t5: tokens of the decoder's sequences; 0: as many as the encoder's */
     bool gated;             /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
     bool scores_in_memory;  /* attention in plain tensors instead of one kernel */
     bool wide_softmax;      /* llama: their softmax is in fp32, as transformers' Llama writes it */

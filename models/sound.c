@@ -245,6 +245,8 @@ static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
          "qk_norm = head is known with attention's kernel alone; set attention = kernel"},
         {n->rotary_share < 1 && in_memory, "rotary_share",
          "rotary_share below 1 is known with attention's kernel alone; set attention = kernel"},
+        {n->target_seq && !in_memory, "target_seq",
+         "targets of a length of their own are known with scores in memory; set attention = math"},
         {n->alibi && in_memory, "positions",
          "positions = alibi belongs to attention's kernel; set attention = kernel, or positions = "
          "learned"},

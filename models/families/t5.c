@@ -12,7 +12,8 @@ enum {
 };
 
 typedef struct {
-    ModelWalk walk;
+    ModelWalk walk;    /* of the stack at hand: the encoder's tokens, or the decoder's targets */
+    ModelWalk encoder; /* of what the decoder looks back at */
     uint64_t heads, head_dim, ffn, vocab;
     bool gated, in_memory;
 } T5;
@@ -126,13 +127,15 @@ static uint32_t run_bias(const T5 *t5, const Bias *bias, bool causal) {
     return y;
 }
 
+/* Queries are of x, keys and values of memory, which lies as `along` walks. */
 static uint32_t run_attention(const T5 *t5, const Attention *a, uint32_t x, uint32_t memory,
-                              uint32_t bias) {
+                              const ModelWalk *along, uint32_t bias) {
     const ModelWalk *w = &t5->walk;
     uint64_t inner = t5->heads * t5->head_dim;
     ModelAttention attention = {.heads = t5->heads,
                                 .kv_heads = t5->heads,
                                 .head_dim = t5->head_dim,
+                                .keys = along->seq,
                                 .q_stride = inner,
                                 .k_stride = inner,
                                 .v_stride = inner,
@@ -145,10 +148,10 @@ static uint32_t run_attention(const T5 *t5, const Attention *a, uint32_t x, uint
     uint32_t q = model_run_linear(w, &a->q, x, inner, w->width);
     q = model_run_heads(w, &attention, q, 'q');
     plan_graph_hold(w->graph, q);
-    uint32_t k = model_run_heads_of(w, &attention, &a->k, memory, inner, 'k');
+    uint32_t k = model_run_heads_of(along, &attention, &a->k, memory, inner, 'k');
     plan_graph_hold(w->graph, k);
-    uint32_t v = model_run_linear(w, &a->v, memory, inner, w->width);
-    v = model_run_heads(w, &attention, v, 'v');
+    uint32_t v = model_run_linear(along, &a->v, memory, inner, w->width);
+    v = model_run_heads(along, &attention, v, 'v');
     plan_graph_hold(w->graph, v);
     uint32_t o = model_run_attention(w, &attention, q, k, v);
     uint32_t y = model_run_linear(w, &a->o, o, w->width, inner);
@@ -185,11 +188,11 @@ static uint32_t run_block(const T5 *t5, const Block *block, uint32_t x, uint32_t
                      block->is_decoder ? 3 : 2);
     uint32_t normed = model_run_rmsnorm(w, &block->norm_1, x, EPS);
     plan_graph_hold(w->graph, normed);
-    uint32_t a = run_attention(t5, &block->attn, normed, normed, bias);
+    uint32_t a = run_attention(t5, &block->attn, normed, normed, w, bias);
     a = model_run_dropout(w, block->drop, a, elements);
     if (block->is_decoder) {
         uint32_t n = model_run_add_norm(w, &block->norm_x, x, a, EPS, &x);
-        a = run_attention(t5, &block->cross, n, memory, PLAN_NONE);
+        a = run_attention(t5, &block->cross, n, memory, &t5->encoder, PLAN_NONE);
         a = model_run_dropout(w, block->drop, a, elements);
     }
     uint32_t m = run_mlp(t5, block, model_run_add_norm(w, &block->norm_2, x, a, EPS, &x));
@@ -250,28 +253,46 @@ static uint32_t replace_variable(const T5 *t5, const Network *n, uint32_t x, uin
     return y;
 }
 
-static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
+static T5 decoder_of(const T5 *t5, uint64_t targets) {
+    T5 decoder = *t5;
+    decoder.walk.seq = targets ? targets : t5->encoder.seq;
+    decoder.walk.rows = decoder.walk.batch * decoder.walk.seq;
+    return decoder;
+}
+
+/* What the encoder makes of the tokens; its last block's result and its bias outlive it, in two of
+ * Python's variables. */
+static uint32_t encode(const T5 *t5, uint64_t layers, const Network *n, uint32_t tokens,
+                       uint32_t *ret_x, uint32_t *ret_bias) {
     const ModelWalk *w = &t5->walk;
-    uint32_t tokens = plan_graph_input(w->graph, PLAN_INT64, w->rows, t5->vocab);
-    uint32_t targets = plan_graph_input(w->graph, PLAN_INT64, w->rows, t5->vocab);
-    plan_graph_enter(w->graph, n->root, (uint32_t[]){tokens, targets}, 2);
     uint64_t elements = w->rows * w->width;
     uint32_t x = model_run_embedding(w, &n->shared, tokens, w->rows, t5->vocab);
     x = model_run_dropout(w, n->drop, x, elements);
-    uint32_t encoder_bias = run_bias(t5, &n->encoder_bias, false);
+    *ret_bias = run_bias(t5, &n->encoder_bias, false);
     for (uint64_t i = 0; i < layers; i++) {
-        x = run_block(t5, &n->encoder[i], x, encoder_bias, PLAN_NONE);
+        x = run_block(t5, &n->encoder[i], x, *ret_bias, PLAN_NONE);
     }
     uint32_t memory = model_run_rmsnorm(w, &n->encoder_norm, x, EPS);
     memory = model_run_dropout(w, n->drop, memory, elements);
     plan_graph_hold(w->graph, memory);
-    uint32_t encoded = x;
-    x = model_run_embedding(w, &n->shared, targets, w->rows, t5->vocab);
+    *ret_x = x;
+    return memory;
+}
+
+static void walk(const T5 *encoder, const ModelNetwork *network, const Network *n) {
+    T5 decoder = decoder_of(encoder, network->target_seq), *t5 = &decoder;
+    const ModelWalk *w = &t5->walk;
+    uint32_t tokens = plan_graph_input(w->graph, PLAN_INT64, t5->encoder.rows, t5->vocab);
+    uint32_t targets = plan_graph_input(w->graph, PLAN_INT64, w->rows, t5->vocab);
+    plan_graph_enter(w->graph, n->root, (uint32_t[]){tokens, targets}, 2);
+    uint32_t encoded, encoder_bias;
+    uint32_t memory = encode(encoder, network->layers, n, tokens, &encoded, &encoder_bias);
+    uint32_t x = model_run_embedding(w, &n->shared, targets, w->rows, t5->vocab);
     x = replace_variable(t5, n, x, encoded);
     uint32_t bias = run_bias(t5, &n->decoder_bias, true);
     plan_graph_keep(w->graph, encoder_bias);
     plan_graph_hold(w->graph, bias);
-    for (uint64_t i = 0; i < layers; i++) {
+    for (uint64_t i = 0; i < network->layers; i++) {
         x = run_block(t5, &n->decoder[i], x, bias, memory);
     }
     uint32_t decoded = x;
@@ -280,7 +301,7 @@ static void walk(const T5 *t5, uint64_t layers, bool tied, const Network *n) {
     plan_graph_let_go_after(w->graph, bias, x);
     plan_graph_let_go_after(w->graph, memory, bias);
     uint32_t logits =
-        model_run_linear(w, &n->head, tied ? scale_down(w, x) : x, t5->vocab, w->width);
+        model_run_linear(w, &n->head, network->tied ? scale_down(w, x) : x, t5->vocab, w->width);
     model_end(w, n->root, logits, targets, t5->vocab);
 }
 
@@ -295,11 +316,13 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     g_autofree Block *encoder = g_new(Block, network->layers);
     g_autofree Block *decoder = g_new(Block, network->layers);
     Network parts = {.encoder = encoder, .decoder = decoder};
+    t5.encoder = t5.walk;
     declare(&t5, network->layers, network->tied, &parts);
-    walk(&t5, network->layers, network->tied, &parts);
+    walk(&t5, network, &parts);
 }
 
-const ModelFamily model_t5 = {"t5",
-                              "layers width heads vocab seq ffn|head_dim tied gated attention "
-                              "dropout loss loss_at logits_held",
-                              emit};
+const ModelFamily model_t5 = {
+    "t5",
+    "layers width heads vocab seq ffn|target_seq head_dim tied gated attention "
+    "dropout loss loss_at logits_held",
+    emit};

@@ -156,6 +156,18 @@ static uint32_t run_masked(const ModelWalk *w, const ModelAttention *a, uint32_t
 
 /* ---- scores in memory ----------------------------------------------------------------------- */
 
+static uint64_t keys_of(const ModelWalk *w, const ModelAttention *a) {
+    return a->keys ? a->keys : w->seq;
+}
+
+/* A walk along keys and values, which may be more or fewer than queries. */
+static ModelWalk along_keys(const ModelWalk *w, const ModelAttention *a) {
+    ModelWalk along = *w;
+    along.seq = keys_of(w, a);
+    along.rows = w->batch * along.seq;
+    return along;
+}
+
 /* Strides can tell heads from rows in one sequence, and where either is one: else copies must. */
 static bool is_strided(const ModelWalk *w, const ModelAttention *a, uint64_t stride) {
     bool is_row = w->seq == 1 && stride == a->heads * a->head_dim;
@@ -238,18 +250,18 @@ static uint32_t mask_causal(const ModelWalk *w, const ModelAttention *a, uint32_
 
 static uint32_t add_bias(const ModelWalk *w, const ModelAttention *a, uint32_t scores) {
     return plan_graph_op(w->graph, PLAN_OP_BIAS_ADD, (uint32_t[]){scores, a->bias}, w->graph->dtype,
-                         w->batch * a->heads * w->seq * w->seq,
+                         w->batch * a->heads * w->seq * keys_of(w, a),
                          (int64_t[]){[BIAS_ADD_BATCH] = (int64_t)w->batch,
                                      [BIAS_ADD_HEADS] = (int64_t)a->heads,
                                      [BIAS_ADD_ROWS] = (int64_t)w->seq,
-                                     [BIAS_ADD_COLS] = (int64_t)w->seq},
+                                     [BIAS_ADD_COLS] = (int64_t)keys_of(w, a)},
                          NULL);
 }
 
 /* softmax(scores, dtype=float32).to(q.dtype): PyTorch makes bf16 wide in a kernel of its own. */
 static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t scores, uint32_t q) {
-    uint64_t rows = w->batch * a->heads * w->seq, elements = rows * w->seq;
-    int64_t dims[] = {[SOFTMAX_ROWS] = (int64_t)rows, [SOFTMAX_COLS] = (int64_t)w->seq};
+    uint64_t rows = w->batch * a->heads * w->seq, cols = keys_of(w, a), elements = rows * cols;
+    int64_t dims[] = {[SOFTMAX_ROWS] = (int64_t)rows, [SOFTMAX_COLS] = (int64_t)cols};
     PlanDtype dtype = a->wide_softmax ? PLAN_FP32 : w->graph->dtype;
     uint32_t x = a->wide_softmax ? model_run_widen(w, scores) : scores;
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &x, dtype, elements, dims, NULL);
@@ -296,18 +308,20 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
                               uint32_t v) {
     bool inside = is_strided(w, a, a->q_stride); /* heads lie inside a token's row */
     uint64_t own = a->heads * a->head_dim;
-    uint64_t elements = w->batch * a->heads * w->seq * w->seq;
-    bool repeated = repeats(w, a), kv_inside = inside && !repeated; /* repeating copies apart */
+    ModelWalk along = along_keys(w, a);
+    uint64_t elements = w->batch * a->heads * w->seq * along.seq;
+    bool repeated = repeats(w, a); /* which copies apart */
+    bool kv_inside = is_strided(&along, a, a->k_stride) && !repeated;
     if (repeated) {
         k = repeat_heads(w, a, k, a->k_stride);
         v = repeat_heads(w, a, v, a->v_stride);
     }
     Argument k_used = argument_of(w, k), q_used = argument_of(w, q);
     q_used.apart = apart(w, a, q_used.cast, a->q_stride);
-    k_used.apart = repeated ? k_used.cast : apart(w, a, k_used.cast, a->k_stride);
+    k_used.apart = repeated ? k_used.cast : apart(&along, a, k_used.cast, a->k_stride);
     Factor of_q = {q_used.apart, inside ? 2 : 0, inside ? a->q_stride : own};
     Factor of_k = {k_used.apart, kv_inside ? 3 : 1, kv_inside ? a->k_stride : own};
-    uint32_t scores = matmul(w, a, of_q, of_k, w->seq, a->head_dim);
+    uint32_t scores = matmul(w, a, of_q, of_k, along.seq, a->head_dim);
     let_go_of_arguments(w, &q_used, &k_used, false);
     uint32_t mask = PLAN_NONE;
     scores = plan_graph_op(w->graph, PLAN_OP_TIMES_NUMBER, &scores, w->graph->dtype, elements,
@@ -320,10 +334,10 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     }
     uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores, q), elements);
     Argument v_used = argument_of(w, v), weights_used = argument_of(w, weights);
-    v_used.apart = repeated ? v_used.cast : apart(w, a, v_used.cast, a->v_stride);
+    v_used.apart = repeated ? v_used.cast : apart(&along, a, v_used.cast, a->v_stride);
     Factor of_weights = {weights_used.apart, 0, own};
     Factor of_v = {v_used.apart, kv_inside ? 2 : 0, kv_inside ? a->v_stride : own};
-    uint32_t mixed = matmul(w, a, of_weights, of_v, a->head_dim, w->seq);
+    uint32_t mixed = matmul(w, a, of_weights, of_v, a->head_dim, along.seq);
     let_go_of_arguments(w, &weights_used, &v_used, true);
     let_go_of_variables(
         w->graph, weights,

@@ -11,6 +11,7 @@
 typedef struct {
     /* The shape. */
     uint64_t heads, kv_heads, head_dim;
+    uint64_t keys;                         /* of a sequence; 0: as many as queries */
     uint64_t q_stride, k_stride, v_stride; /* elements from a token's row to the next one's */
     double scale;
 

@@ -372,6 +372,10 @@ char *plan_op_shape_fault(const Plan *plan, const PlanRole *role, const PlanOp *
         plan_op_operands(role, op)[BATCH_Y] == PLAN_NONE) {
         return g_strdup("tokens need targets");
     }
+    if (kind == PLAN_OP_BATCH && plan->axes[PLAN_AXIS_CONTEXT] > 1 &&
+        d[BATCH_TARGET_ELEMENTS] != d[BATCH_SAMPLE_ELEMENTS]) {
+        return g_strdup("ranks share its tokens, and its targets are not as many");
+    }
     char *fault = ranks_fault(plan, role, op, d);
     fault = fault ? fault : operands_fault(role, op, d);
     fault = fault ? fault : parts_fault(plan, role, op);

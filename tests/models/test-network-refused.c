@@ -52,6 +52,11 @@ static void bad_files(void) {
          "n.ini:5: heads of one number are not planned with their scores in memory"},
         {"[network]\nfamily=t5\nlayers=2\nwidth=8\nheads=2\nhead_dim=1\nffn=8\nvocab=4\nseq=4\n",
          "n.ini:5: heads of one number are not planned with their scores in memory"},
+        {"[network]\nfamily=t5\nlayers=2\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\nattention="
+         "kernel\n"
+         "target_seq=2\n",
+         "n.ini:10: targets of a length of their own are known with scores in memory; set "
+         "attention = math"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nattention=flash\n",
          "n.ini:8: attention must be kernel, math or math-fp32"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=3\nvocab=4\nseq=4\n",

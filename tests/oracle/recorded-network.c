@@ -117,6 +117,7 @@ static void append_of_family(GString *text, JsonObject *shape) {
     }
     if (g_str_equal(kind, "t5")) {
         append_yes_or_no(text, "gated", recorded_flag(shape, "gated"));
+        append_ints(text, shape, (const char *const[]){"target_seq", NULL});
     }
 }
 

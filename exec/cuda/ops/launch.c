@@ -27,7 +27,8 @@ static bool batch(const ExecTask *t, const ExecCudaLane *lane, GError **error) {
     gsize elements = dim(t, BATCH_SAMPLES) * dim(t, BATCH_SAMPLE_ELEMENTS);
     bool has_y = t->pointers[BATCH_Y] != NULL;
     gsize x_bytes = elements * plan_dtype_bytes(operand_dtype(t, BATCH_X));
-    gsize y_bytes = has_y ? elements * plan_dtype_bytes(operand_dtype(t, BATCH_Y)) : 0;
+    gsize targets = has_y ? dim(t, BATCH_SAMPLES) * dim(t, BATCH_TARGET_ELEMENTS) : 0;
+    gsize y_bytes = targets * sizeof(int64_t);
     bool narrow = operand_dtype(t, BATCH_X) == PLAN_BF16 || operand_dtype(t, BATCH_X) == PLAN_FP16;
     gsize made_bytes = narrow ? elements * sizeof(float) : x_bytes; /* vectors come as floats */
     char *made = exec_cuda_stage_get(lane->stage, made_bytes + y_bytes, error);

@@ -292,6 +292,7 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/oracle/numbers/mpt", "mpt", agrees);
     g_test_add_data_func("/oracle/numbers/t5 tied, gated", "t5", agrees);
     g_test_add_data_func("/oracle/numbers/t5 in attention's kernel", "t5-kernel", agrees);
+    g_test_add_data_func("/oracle/numbers/t5 of short targets", "t5-targets", agrees);
     g_test_add_func("/oracle/numbers/llama with layers in float8", float8_agrees);
     return g_test_run();
 }

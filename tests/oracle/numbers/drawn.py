@@ -76,6 +76,7 @@ def draw_llama(rng, shape):
 def draw_t5(rng, shape):
     shape.update(width=rng.randint(4, 100), ffn=rng.randint(3, 140), head_dim=rng.randint(2, 32))
     shape.update({key: rng.choice(("yes", "no")) for key in ("tied", "gated")})
+    shape.update({"target_seq": rng.randint(1, 70)} if rng.random() < 0.3 else {})
 
 
 def draw_network(rng):

@@ -22,7 +22,7 @@ import weight_files  # noqa: E402
 import variants  # noqa: E402
 from building_blocks import Shape  # noqa: E402
 
-NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq",
+NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "target_seq",
            "experts", "experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "expert_groups",
            "groups_per_token", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
            "global_every", "window")
@@ -152,13 +152,15 @@ def shard(network, world, bf16):
             module.set_force_sum_reduction_for_comms(True)  # gloo has no averaging
 
 
-def sample(tokens, seq, number):
-    first = number % ((len(tokens) - 1) // seq) * seq
-    return tokens[first:first + seq], tokens[first + 1:first + seq + 1]
+def sample(tokens, shape, number):
+    targets = shape.target_seq or shape.seq
+    longest = max(shape.seq, targets)
+    first = number % ((len(tokens) - 1) // longest) * longest
+    return tokens[first:first + shape.seq], tokens[first + 1:first + targets + 1]
 
 
-def batch_of(tokens, seq, first, n):
-    pairs = [sample(tokens, seq, first + i) for i in range(n)]
+def batch_of(tokens, shape, first, n):
+    pairs = [sample(tokens, shape, first + i) for i in range(n)]
     return torch.stack([x for x, _ in pairs]), torch.stack([y for _, y in pairs])
 
 
@@ -202,7 +204,7 @@ def main():
         tokens = torch.tensor(list(file.read()))
     share, losses = options.batch // world, []
     for step in range(options.steps):
-        loss = loss_of(network, *batch_of(tokens, shape.seq, step * options.batch + rank * share, share), entries)
+        loss = loss_of(network, *batch_of(tokens, shape, step * options.batch + rank * share, share), entries)
         optimizer.zero_grad()
         loss.backward()
         if step == 0 and options.gradients:

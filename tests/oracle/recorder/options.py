@@ -18,7 +18,8 @@ def add_training_options(p):
     net.add_argument("--preset", choices=networks.PRESETS, default="gpt-toy")
     for name in ("layers", "width", "heads", "kv-heads", "head-dim", "ffn", "vocab", "seq", "experts", "experts-per-token",
                  "expert-ffn", "shared-ffn", "dense-layers", "expert-groups", "groups-per-token", "q-lora-rank", "kv-lora-rank",
-                 "qk-nope-head-dim", "qk-rope-head-dim", "v-head-dim", "unturned-every", "global-every", "window", "document"):
+                 "qk-nope-head-dim", "qk-rope-head-dim", "v-head-dim", "unturned-every", "global-every", "window", "document",
+                 "target-seq"):
         net.add_argument("--" + name, type=int, help="replaces the preset's value")
     net.add_argument("--local-rope-base", type=float, help="llama: of blocks that are not each --global-every-th")
     net.add_argument("--norm-weight", choices=("plain", "from-one"), help="llama: RMSNorm's, as it is or from one on (Gemma)")
@@ -182,7 +183,7 @@ def make_shape(options):
     fields = dict(networks.PRESETS[options.preset])
     for name in ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "seq", "tied", "attention",
                  "gelu", "bias", "qkv_bias", "qkv", "kv", "qk_norm", "norm_at", "gated", "rotary_share", "block", "experts",
-                 "norm_weight", "gate", "global_every", "local_rope_base", "window", "document", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
+                 "norm_weight", "gate", "global_every", "local_rope_base", "window", "document", "target_seq", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
                  "experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "score", "expert_groups", "groups_per_token",
                  "route_scale", "route_bias", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
                  "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "loss_in_place", "logits_shifted", "logits_held", "use_cache", "selective", "selective_scattered"):
