@@ -91,15 +91,20 @@ GPtrArray *cli_ranks_command(unsigned n, const char *device, GError **error) {
     return argv;
 }
 
+enum {
+    RANKS_A_CORE = 64 /* with 500 ranks a core such a machine answers nobody for minutes */
+};
+
 bool cli_ranks_fit_here(unsigned n, GError **error) {
-    if (n > EXEC_FORK_MOST) {
+    unsigned cores = g_get_num_processors(), most = MIN(EXEC_FORK_MOST, cores * RANKS_A_CORE);
+    if (n > most) {
         g_set_error(error, G_SPAWN_ERROR, G_SPAWN_ERROR_FAILED,
-                    "%u processes are too many for one machine, which gets %d at most; predict "
-                    "plays any number, rehearse one of them, and over several machines mpirun "
-                    "starts foreshard-exec",
-                    n, EXEC_FORK_MOST);
+                    "%u processes are too many for this machine, whose %u core%s get%s %u at most; "
+                    "predict plays any number, rehearse one of them, and over several machines "
+                    "mpirun starts foreshard-exec",
+                    n, cores, cores == 1 ? "" : "s", cores == 1 ? "s" : "", most);
     }
-    return n <= EXEC_FORK_MOST;
+    return n <= most;
 }
 
 /* At the peak of rank 0. */

@@ -17,7 +17,8 @@
     "a "                                                                                           \
     "GPU"
 
-bool cli_ranks_fit_here(unsigned n, GError **error); /* at most EXEC_FORK_MOST */
+/* At most EXEC_FORK_MOST, and so many a core that the machine still answers. */
+bool cli_ranks_fit_here(unsigned n, GError **error);
 /* Whether the plan's first n ranks find the host's memory free: what they offload, and on CPU ranks
  * their device's, of limit bytes each (0: none). A system that runs out of it ends other programs
  * too. */

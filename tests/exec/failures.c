@@ -369,7 +369,7 @@ static const struct {
     {"mlp-toy -n 2 --data /proc/self/exe", 2, "is trained on vectors"},
     {"gpt-toy -n 2 --data /proc/self/exe", 2, "the network's vocabulary is 96"},
     {"gpt-toy -n 2 --device tpu", 2, "no device 'tpu'"},
-    {"gpt-toy -n 1025", 2, "1025 processes are too many for one machine"},
+    {"gpt-toy -n 1025", 2, "1025 processes are too many for this machine"},
     {"gpt-toy -n 2 --steps 0", 2, "--steps takes a number from 1"},
 };
 
