@@ -89,6 +89,8 @@ static bool read_field(const CliCsv *csv, Cursor *cursor, GPtrArray *fields, GEr
         for (; !ends_field(*cursor->at); cursor->at++) {
             g_string_append_c(field, *cursor->at);
         }
+        g_strstrip(field->str);
+        field->len = strlen(field->str);
         make_whole(field);
     }
     g_ptr_array_add(fields, g_string_free(g_steal_pointer(&field), FALSE));
@@ -144,6 +146,16 @@ static bool read_rows(CliCsv *csv, Cursor *cursor, GError **error) {
     return good;
 }
 
+static bool check_each_once(const CliCsv *csv, GError **error) {
+    for (char **a = csv->columns; *a; a++) {
+        if (g_strv_contains((const char *const *)a + 1, *a)) {
+            g_autofree char *name = shown(*a);
+            return cli_csv_refuse(csv, 1, error, "column '%s' stands twice; take one away", name);
+        }
+    }
+    return true;
+}
+
 CliCsv *cli_csv_read(const char *path, GError **error) {
     gsize length;
     g_autofree char *text = plan_file_text(path, &length, error);
@@ -160,17 +172,10 @@ CliCsv *cli_csv_read(const char *path, GError **error) {
         return NULL;
     }
     csv->columns = read_line(csv, &cursor, error);
-    if (!csv->columns) {
+    if (!csv->columns || !check_each_once(csv, error) || !read_rows(csv, &cursor, error)) {
         return NULL;
     }
-    for (char **a = csv->columns; *a; a++) {
-        if (g_strv_contains((const char *const *)a + 1, *a)) {
-            g_autofree char *name = shown(*a);
-            cli_csv_refuse(csv, 1, error, "column '%s' stands twice; take one away", name);
-            return NULL;
-        }
-    }
-    return read_rows(csv, &cursor, error) ? g_steal_pointer(&csv) : NULL;
+    return g_steal_pointer(&csv);
 }
 
 void cli_csv_free(CliCsv *csv) {
@@ -213,6 +218,19 @@ static bool is_unsaid(const char *text) {
     return false;
 }
 
+/* "1,073,741" too: commas before each three digits. */
+static bool parse_number(const char *text, double *ret_value) {
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+    for (unsigned i = 1; parts[0] && parts[i]; i++) {
+        bool are_three = strspn(parts[i], "0123456789") == 3;
+        if (!are_three || (parts[i + 1] && parts[i][3]) || !g_ascii_isdigit(*parts[0])) {
+            return false;
+        }
+    }
+    g_autofree char *together = g_strjoinv("", parts);
+    return plan_parse_double(together, ret_value);
+}
+
 bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column, double *ret_value,
                     GError **error) {
     const char *text = cli_csv_text(csv, row, column);
@@ -220,7 +238,7 @@ bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column,
         *ret_value = NAN;
         return true;
     }
-    bool is_number = plan_parse_double(text, ret_value);
+    bool is_number = parse_number(text, ret_value);
     if (is_number && *ret_value >= 0) {
         return true;
     }
@@ -234,6 +252,20 @@ double cli_csv_known(const CliCsv *csv, const CliCsvRow *row, const char *column
     double value = NAN;
     cli_csv_number(csv, row, column, &value, NULL);
     return value;
+}
+
+bool cli_csv_spell_columns(CliCsv *csv, const char *const *known, GError **error) {
+    for (char **column = csv->columns; *column; column++) {
+        g_autofree char *name = g_strdelimit(g_strstrip(g_strdup(*column)), " -", '_');
+        for (const char *const *k = known; *k; k++) {
+            if (g_ascii_strcasecmp(name, *k) == 0) {
+                g_free(*column);
+                *column = g_strdup(*k);
+                break;
+            }
+        }
+    }
+    return check_each_once(csv, error);
 }
 
 bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const char *const *needed,

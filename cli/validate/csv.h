@@ -44,6 +44,9 @@ bool cli_csv_number(const CliCsv *csv, const CliCsvRow *row, const char *column,
                     GError **error);
 /* NAN where that is empty, or no number. */
 double cli_csv_known(const CliCsv *csv, const CliCsvRow *row, const char *column);
+/* Columns that are known ones but for blanks, dashes and capitals get their names; refuses two that
+ * become one. */
+bool cli_csv_spell_columns(CliCsv *csv, const char *const *known, GError **error);
 /* Refuses a column that is not among the known ones, and the lack of one that is needed (each list
  * with a NULL at its end). */
 bool cli_csv_check_columns(const CliCsv *csv, const char *const *known, const char *const *needed,

@@ -212,7 +212,7 @@ static bool read_runs(CliValidation *validation, const Opened *of, CliValidatedT
 }
 
 static const struct {
-    const char *name, *unit, *told_by[3]; /* columns, any of which no other kind has */
+    const char *name, *unit, *told_by[4]; /* columns, any of which no other kind has */
     const CliRuleWords *words;
     const char *const *needed;
     Reader read;
@@ -226,13 +226,13 @@ static const struct {
      read_runs},
     {"gemm",
      "us",
-     {"extra_shape"},
+     {"extra_shape", "m"},
      &cli_gemm_words,
      (const char *const[]){"hardware", "kind", "dtype", "m", "n", "k", NULL},
      read_products},
     {"collectives",
      "us",
-     {"busbw_GBps", "algbw_GBps", "concurrent_groups"},
+     {"busbw_GBps", "algbw_GBps", "concurrent_groups", "op"},
      &cli_collective_words,
      (const char *const[]){"hardware", "nodes", "gpus", "op", "bytes", "time_us", NULL},
      read_collectives},
@@ -276,7 +276,17 @@ static void free_opened(gpointer data) {
 }
 
 static bool open_as_known(Opened *of, GError **error) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        if (!cli_csv_spell_columns(of->csv, kinds[i].words->columns, error)) {
+            return false;
+        }
+    }
     of->kind = kind_of(of->csv);
+    if (of->kind < 0 && !of->csv->columns[1] && strpbrk(of->csv->columns[0], ";\t|")) {
+        return cli_csv_refuse(of->csv, 1, error,
+                              "this header has no comma; give a table whose fields stand between "
+                              "commas");
+    }
     if (of->kind < 0) {
         return cli_csv_refuse(of->csv, 1, error,
                               "these columns are of no table that is known; give one with the "

@@ -59,6 +59,25 @@ static void no_rows(void) {
     }
 }
 
+/* Capitals, blanks and dashes in a header, blanks about fields, commas before three digits. */
+static void odd_spelling(void) {
+    EXPECT("Hardware, Kind ,DType,M,N,K,Time us\r\n"
+           "A100, gemm ,bf16,\"4,096\",4096,4096,600\r\n",
+           NULL);
+    EXPECT("Hardware,Nodes,GPUs,Op,Bytes,time-us\n"
+           "A100,1,8,all_gather,\"1,073,741,824\", 4600 \n",
+           NULL);
+    EXPECT(" hardware ,Framework,MODEL,gpus,Seq Len,micro-batch,Tokens per s per GPU\n"
+           "A100-80GB, PyTorch FSDP2 ,gpt2,8, 1024 ,4,20000\n",
+           NULL);
+    strangers_refuse("hardware;kind;dtype;m;n;k;time_us\nA100;gemm;bf16;1;1;1;1\n",
+                     "t.csv:1: this header has no comma");
+    strangers_refuse("hardware,nodes,gpus,op,bytes,time_us,GPUS\nA100,1,8,all_gather,1,1,8\n",
+                     "t.csv:1: column 'gpus' stands twice");
+    strangers_refuse("hardware,nodes,gpus,op,bytes,time_us\nA100,1,8,all_gather,\"1,07\",1\n",
+                     "t.csv:2: bytes is '1,07', which is no number");
+}
+
 /* On a switch each GPU has its own link. */
 static void groups_at_once(void) {
     EXPECT("hardware,nodes,gpus,gpus_per_node,concurrent_groups,op,bytes,time_us\n"
@@ -163,6 +182,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/products", products);
     g_test_add_func("/strangers/collectives", collectives);
     g_test_add_func("/strangers/a table without rows", no_rows);
+    g_test_add_func("/strangers/odd spelling", odd_spelling);
     g_test_add_func("/strangers/groups of collectives at once", groups_at_once);
     g_test_add_func("/strangers/collectives: bandwidths", bandwidths);
     g_test_add_func("/strangers/rules for clusters", rules_for_clusters);
