@@ -1,6 +1,7 @@
 #include "cli/choose/ahead.h"
 
 #include "cli/choose/private.h"
+#include "cli/host/workers.h"
 
 #include <pthread.h>
 
@@ -11,6 +12,8 @@ typedef enum {
 } RowState;
 
 typedef struct {
+    CliJob job;
+    guint number;
     RowState state;
     GArray *found; /* CliAheadFound; NULL: none yet */
 } Row;
@@ -18,12 +21,12 @@ typedef struct {
 struct _CliAhead {
     CliAheadWork *work;
     gpointer self;
-    GThread **threads;
-    guint n_threads, n_begun; /* threads */
-    pthread_mutex_t mutex;    /* of what follows */
+    CliWorkers *workers; /* NULL: not begun */
+    guint n_threads;
+    pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
     Row *rows;
-    guint n_rows, next; /* rows before next do not wait */
+    guint n_rows;
 };
 
 CliAhead *cli_ahead_new(guint n_rows, guint threads, CliAheadWork *work, gpointer self) {
@@ -33,7 +36,6 @@ CliAhead *cli_ahead_new(guint n_rows, guint threads, CliAheadWork *work, gpointe
     ahead->work = work;
     ahead->self = self;
     ahead->n_threads = threads;
-    ahead->threads = g_new0(GThread *, threads);
     ahead->n_rows = n_rows;
     ahead->rows = g_new0(Row, n_rows);
     return ahead;
@@ -45,39 +47,32 @@ static void clear_found(gpointer data) {
     g_clear_error(&found->refusal);
 }
 
-/* The next row that waits, from now on begun; n_rows: there is none. */
-static guint begin_row(CliAhead *ahead) {
+/* False: it was in another state. */
+static bool change_state(CliAhead *ahead, Row *row, RowState from, RowState to) {
     pthread_mutex_lock(&ahead->mutex);
-    while (ahead->next < ahead->n_rows && ahead->rows[ahead->next].state != ROW_WAITS) {
-        ahead->next++;
-    }
-    guint row = ahead->next;
-    if (row < ahead->n_rows) {
-        ahead->rows[row].state = ROW_BEGUN;
-    }
-    pthread_mutex_unlock(&ahead->mutex);
-    return row;
-}
-
-static void end_row(CliAhead *ahead, guint row) {
-    pthread_mutex_lock(&ahead->mutex);
-    ahead->rows[row].state = ROW_DONE;
+    bool is_from = row->state == from;
+    row->state = is_from ? to : row->state;
     pthread_cond_signal(&ahead->changed);
     pthread_mutex_unlock(&ahead->mutex);
+    return is_from;
 }
 
-static gpointer work(gpointer data) {
-    CliAhead *ahead = data;
-    for (guint row; (row = begin_row(ahead)) < ahead->n_rows;) {
-        ahead->work(ahead->self, row);
-        end_row(ahead, row);
+static void work_on(CliJob *job, gpointer self) {
+    CliAhead *ahead = self;
+    Row *row = (Row *)job;
+    if (change_state(ahead, row, ROW_WAITS, ROW_BEGUN)) {
+        ahead->work(ahead->self, row->number);
+        change_state(ahead, row, ROW_BEGUN, ROW_DONE);
     }
-    return NULL;
 }
 
 void cli_ahead_begin(CliAhead *ahead) {
-    for (; ahead->n_begun < ahead->n_threads; ahead->n_begun++) {
-        ahead->threads[ahead->n_begun] = g_thread_new("settings", work, ahead);
+    if (ahead->workers == NULL) {
+        ahead->workers = cli_workers_new(ahead->n_threads, work_on, ahead);
+        for (guint i = 0; i < ahead->n_rows; i++) {
+            ahead->rows[i].number = i;
+            cli_workers_give(ahead->workers, &ahead->rows[i].job);
+        }
     }
 }
 
@@ -88,14 +83,11 @@ void cli_ahead_free(CliAhead *ahead) {
     for (guint row = 0; row < ahead->n_rows; row++) {
         cli_ahead_pass(ahead, row);
     }
-    for (guint i = 0; i < ahead->n_begun; i++) {
-        g_thread_join(ahead->threads[i]);
-    }
+    cli_workers_free(ahead->workers);
     for (guint row = 0; row < ahead->n_rows; row++) {
         g_clear_pointer(&ahead->rows[row].found, g_array_unref);
     }
     g_free(ahead->rows);
-    g_free(ahead->threads);
     pthread_cond_destroy(&ahead->changed);
     pthread_mutex_destroy(&ahead->mutex);
     g_free(ahead);
