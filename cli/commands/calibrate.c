@@ -222,16 +222,18 @@ static int check(const Options *options) {
 static const CliCommand command = {
     .words = "",
     .give = "options alone, as in: -n 2 -o my-laptop.ini",
-    .summary = "Measures this machine in under two minutes by training small networks on every "
-               "rank at\nonce, and writes a cluster file that predict takes. Nothing else "
-               "should run meanwhile.",
-    .examples = "Example:\n  foreshard calibrate -n 2 -o my-laptop.ini\n"
-                "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
-                "Where a part fails the rest is measured all the same: the file says what failed, "
-                "and marks\nthe numbers that are taken over from " OTHER ". Of a GPU "
-                "FILE.unfinished has what there is so\nfar, until FILE has all.\n\n"
-                "Exit status: 0 measured, if not all of it; 1 nothing could be, or the file cannot "
-                "be\nwritten; 2 a setting is refused.",
+    .summary =
+        "Measures this machine in under two minutes by training small networks on every rank at "
+        "once, and writes a cluster file that predict takes. Nothing else should run meanwhile.",
+    .examples =
+        "Example:\n"
+        "  foreshard calibrate -n 2 -o my-laptop.ini\n"
+        "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
+        "Where a part fails the rest is measured all the same: the file says what failed, and "
+        "marks the numbers that are taken over from " OTHER ". Of a GPU FILE.unfinished has what "
+        "there is so far, until FILE has all.\n\n"
+        "Exit status: 0 measured, if not all of it; 1 nothing could be, or the file cannot be "
+        "written; 2 a setting is refused.",
 };
 
 int cmd_calibrate(int argc, char **argv) {

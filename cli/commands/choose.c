@@ -23,20 +23,13 @@ static const CliCommand command = {
             "dgx-h100",
     .summary =
         "Tries sharding, checkpointing and batch sizes of a network on one or more clusters, by "
-        "prediction,\n"
-        "and ranks what fits by price per token, or by speed where no price is known, beside the "
-        "simplest\n"
-        "strategy that fits. Options hold for every try; --knob gives any strategy key several "
-        "values.\n"
-        "Without -n or --knob ranks it tries one node, then twice as many, up to the whole "
-        "cluster.\n"
-        "Experts are tried gathered by each GPU and shared by eight; tensor, context and pipeline "
-        "parallel\n"
-        "take a --knob. What does not fit is not tried again with a larger batch, less sharding or "
-        "less\n"
-        "recomputation. Without a dtype among the options all is tried in bf16; other commands "
-        "then plan\n"
-        "PyTorch's default, fp32.",
+        "prediction, and ranks what fits by price per token, or by speed where no price is known, "
+        "beside the simplest strategy that fits. Options hold for every try; --knob gives any "
+        "strategy key several values. Without -n or --knob ranks it tries one node, then twice as "
+        "many, up to the whole cluster. Experts are tried gathered by each GPU and shared by "
+        "eight; tensor, context and pipeline parallel take a --knob. What does not fit is not "
+        "tried again with a larger batch, less sharding or less recomputation. Without a dtype "
+        "among the options all is tried in bf16; other commands then plan PyTorch's default, fp32.",
     .examples =
         "Examples:\n"
         "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"
@@ -47,10 +40,8 @@ static const CliCommand command = {
         "  foreshard choose llama3-405b -n 512 --cluster dgx-h100:64 --seq 8192 \\\n"
         "      --global-batch 512 --knob tensor=1,8 --knob pipeline=1,4,8 \\\n"
         "      --knob pipeline_schedule=1f1b,interleaved-1f1b --knob pipeline_stages=1,2\n"
-        "  foreshard choose llama3-70b -n 32 --cluster h200-p5e --spare 5\n"
-        "\n"
-        "Exit status: 0 done, also where nothing fits; 1 FILE cannot be written; 2 the "
-        "input\n"
+        "  foreshard choose llama3-70b -n 32 --cluster h200-p5e --spare 5\n\n"
+        "Exit status: 0 done, also where nothing fits; 1 FILE cannot be written; 2 the input "
         "cannot be read, or every setting is refused.",
 };
 

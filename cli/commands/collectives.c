@@ -263,9 +263,9 @@ static int show(const Options *o) {
 static const CliCommand command = {
     .words = "",
     .give = "options alone, as in: --cluster dgx-h100",
-    .summary = "Predicts how long each collective takes alone on a cluster, by size of the whole "
-               "tensor,\n"
-               "and which algorithm and protocol NCCL would choose.",
+    .summary =
+        "Predicts how long each collective takes alone on a cluster, by size of the whole tensor, "
+        "and which algorithm and protocol NCCL would choose.",
     .examples = "Examples:\n"
                 "  foreshard collectives --cluster dgx-h100 -n 64 --table\n"
                 "  foreshard collectives --cluster a100-roce -n 64 --stride 8 --nccl-algo ring\n\n"

@@ -22,28 +22,21 @@ static const CliCommand command = {
     .give = "two traces, or a trace and a file of PyTorch's",
     .summary =
         "Compares a predicted trace with a measured one of the same plan: step time, phases, "
-        "lanes,\n"
-        "collectives and ops, the ten worst ops and units, peaks of memory, and memory at every\n"
-        "instruction.\n"
-        "\n"
-        "Or compares it with what PyTorch recorded of a run of its own: a memory snapshot\n"
-        "(torch.cuda.memory._dump_snapshot(), a pickle, read without running anything in it), or a "
-        "profile\n"
-        "(export_chrome_trace() of a profiler, JSON); either may be gzipped. From a snapshot it "
-        "takes peaks,\n"
-        "and the sizes that one side holds or requests more often than the other; from a profile, "
-        "times of\n"
-        "the GPU and of the host.",
-    .examples = "Examples:\n"
-                "  foreshard compare predicted.trace measured.trace\n"
-                "  foreshard compare --json predicted.trace measured.trace > comparison.json\n"
-                "  foreshard compare predicted.trace snapshot.pickle\n"
-                "  foreshard compare --rank 3 predicted.trace rank3.pt.trace.json.gz\n"
-                "\n"
-                "Exit status: 0 compared, whatever the difference; 2 a file cannot be read, or "
-                "two traces are "
-                "of\n"
-                "different plans.",
+        "lanes, collectives and ops, the ten worst ops and units, peaks of memory, and memory at "
+        "every instruction.\n\n"
+        "Or compares it with what PyTorch recorded of a run of its own: a memory snapshot "
+        "(torch.cuda.memory._dump_snapshot(), a pickle, read without running anything in it), or "
+        "a profile (export_chrome_trace() of a profiler, JSON); either may be gzipped. From a "
+        "snapshot it takes peaks, and the sizes that one side holds or requests more often than "
+        "the other; from a profile, times of the GPU and of the host.",
+    .examples =
+        "Examples:\n"
+        "  foreshard compare predicted.trace measured.trace\n"
+        "  foreshard compare --json predicted.trace measured.trace > comparison.json\n"
+        "  foreshard compare predicted.trace snapshot.pickle\n"
+        "  foreshard compare --rank 3 predicted.trace rank3.pt.trace.json.gz\n\n"
+        "Exit status: 0 compared, whatever the difference; 2 a file cannot be read, or two traces "
+        "are of different plans.",
 };
 
 static char *text_of(const TraceComparison *comparison) {

@@ -14,11 +14,10 @@ static const CliCommand command = {
     .most = 1,
     .give = "one trace, or a network and --cluster",
     .summary =
-        "Says what the peak memory of a trace is made of, what its steps wait for, and what "
-        "each other\n"
-        "setting would change, one at a time, by prediction. Ends with the bottleneck, the "
-        "remedy, and\n"
-        "whether a simpler strategy would do better. A network or a plan is predicted first.",
+        "Says what the peak memory of a trace is made of, what its steps wait for, and what each "
+        "other setting would change, one at a time, by prediction. Ends with the bottleneck, the "
+        "remedy, and whether a simpler strategy would do better. A network or a plan is predicted "
+        "first.",
     .examples =
         "Examples:\n"
         "  foreshard predict gpt-toy -n 8 --cluster a100-node --wrap whole --trace whole.trace\n"

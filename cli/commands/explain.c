@@ -25,14 +25,12 @@ static const CliCommand command = {
     .most = 2,
     .give = "what to explain, and a trace, a plan or a network",
     .summary =
-        "Shows how a number that foreshard prints comes about, by formula and rows: a key of\n"
-        "`foreshard predict --json` (step_ms, mfu, peak_allocated_bytes, oom, ...), a category "
-        "of memory,\n"
-        "a unit, a kind of op, a setting (limit_all_gathers), or an instruction, by its number in "
-        "a trace\n"
-        "or, as predict counts them, in a section of the plan (second:3323). Of memory it lists "
-        "the\n"
-        "tensors that hold it. `" SHARDINGS "` of a NETWORK compares all sharding strategies.",
+        "Shows how a number that foreshard prints comes about, by formula and rows: a key of "
+        "`foreshard predict --json` (step_ms, mfu, peak_allocated_bytes, oom, ...), a category of "
+        "memory, a unit, a kind of op, a setting (limit_all_gathers), or an instruction, by its "
+        "number in a trace or, as predict counts them, in a section of the plan (second:3323). Of "
+        "memory it lists the tensors that hold it. `" SHARDINGS "` of a NETWORK compares all "
+        "sharding strategies.",
     .examples =
         "Examples:\n"
         "  foreshard explain peak_allocated_bytes measured.trace\n"

@@ -13,10 +13,9 @@ static const CliCommand command = {
     .least = 1,
     .most = 1,
     .give = "one trace, one of --chrome and --memory-viz, and -o FILE",
-    .summary =
-        "Writes a trace in a form that another tool opens: --chrome for Perfetto (ui.perfetto.dev) "
-        "and\n"
-        "chrome://tracing, --memory-viz for PyTorch's memory page (pytorch.org/memory_viz).",
+    .summary = "Writes a trace in a form that another tool opens: --chrome for Perfetto "
+               "(ui.perfetto.dev) and chrome://tracing, --memory-viz for PyTorch's memory page "
+               "(pytorch.org/memory_viz).",
     .examples = "Examples:\n"
                 "  foreshard export --chrome predicted.trace -o predicted.json\n"
                 "  foreshard export --memory-viz measured.trace -o measured.pickle\n"

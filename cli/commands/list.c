@@ -19,18 +19,18 @@ static const CliCommand command = {
     .words = "[networks | clusters | NAME]",
     .most = 1,
     .give = "networks, clusters, nothing for both, or one name of them for its file",
-    .summary = "Lists the networks and the clusters that can be named: those that come with "
-               "foreshard, and "
-               "those\nin $FORESHARD_DATA. Of one NAME it prints the file, to begin one of your "
-               "own with;\nwhat a cluster has of others that it is like is written out in it.",
-    .examples = "Examples:\n"
-                "  foreshard list\n"
-                "  foreshard list clusters\n"
-                "  foreshard list networks --names\n"
-                "  foreshard list a100-p4d -o ours.ini\n"
-                "\n"
-                "Exit status: 0 listed; 1 the file cannot be written; 2 there is no such list or "
-                "name, or a file\ncannot be read.",
+    .summary =
+        "Lists the networks and the clusters that can be named: those that come with foreshard, "
+        "and those in $FORESHARD_DATA. Of one NAME it prints the file, to begin one of your own "
+        "with; what a cluster has of others that it is like is written out in it.",
+    .examples =
+        "Examples:\n"
+        "  foreshard list\n"
+        "  foreshard list clusters\n"
+        "  foreshard list networks --names\n"
+        "  foreshard list a100-p4d -o ours.ini\n\n"
+        "Exit status: 0 listed; 1 the file cannot be written; 2 there is no such list or name, or "
+        "a file cannot be read.",
 };
 
 static char *size_text(uint64_t parameters) {

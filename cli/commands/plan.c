@@ -262,13 +262,15 @@ static const CliCommand command = {
     .give = "one PLAN or NETWORK",
     .summary =
         "Builds a plan from a network and a strategy (or reads one), and says what is in it.",
-    .examples = "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
-                "  foreshard plan gpt-toy -n 8 --wrap whole\n"
-                "  foreshard plan gpt2 -n 8 --memory\n"
-                "  foreshard plan gpt-toy.plan --unit layers.0 --lane gather\n"
-                "  foreshard plan gpt-toy.plan --print | less\n\n"
-                "Exit status: 0 the plan is sound; 1 it cannot be written; 2 the input cannot be "
-                "read, or a setting\nis refused.",
+    .examples =
+        "Examples:\n"
+        "  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
+        "  foreshard plan gpt-toy -n 8 --wrap whole\n"
+        "  foreshard plan gpt2 -n 8 --memory\n"
+        "  foreshard plan gpt-toy.plan --unit layers.0 --lane gather\n"
+        "  foreshard plan gpt-toy.plan --print | less\n\n"
+        "Exit status: 0 the plan is sound; 1 it cannot be written; 2 the input cannot be read, or "
+        "a setting is refused.",
 };
 
 int cmd_plan(int argc, char **argv) {

@@ -19,12 +19,9 @@ static const CliCommand command = {
     .most = G_MAXINT,
     .summary =
         "Draws memory over time, or the lanes, of one trace or of two on the same axes; a network "
-        "or plan\n"
-        "is predicted on --cluster first. With --knob it draws step time and peak memory for "
-        "several values\n"
-        "of a setting. The picture goes to a file (.png, .svg, .pdf or .html), or to the terminal "
-        "if none is\n"
-        "named.",
+        "or plan is predicted on --cluster first. With --knob it draws step time and peak memory "
+        "for several values of a setting. The picture goes to a file (.png, .svg, .pdf or .html), "
+        "or to the terminal if none is named.",
     .examples =
         "Examples:\n"
         "  foreshard plot predicted.trace measured.trace -o memory.png\n"
@@ -35,11 +32,9 @@ static const CliCommand command = {
         "  foreshard plot gpt-toy -n 8 --cluster a100-node --picture pareto \\\n"
         "      --knob micro_batch=1,2,4,8 --knob checkpointing=none,full -o trade.svg\n"
         "  foreshard plot t5-11b --cluster a100-roce --picture scale \\\n"
-        "      --knob ranks=8,64,512 -o scale.pdf\n"
-        "\n"
+        "      --knob ranks=8,64,512 -o scale.pdf\n\n"
         "Exit status: 0 drawn; 1 gnuplot is missing or failed, or the file cannot be written; 2 a "
-        "trace\n"
-        "cannot be read, the traces do not go together, or a setting is refused.",
+        "trace cannot be read, the traces do not go together, or a setting is refused.",
 };
 
 typedef struct {

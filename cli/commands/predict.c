@@ -91,7 +91,7 @@ static const CliCommand command = {
     .most = 1,
     .give = "one PLAN or NETWORK, as in: foreshard predict gpt-toy --cluster a100-node",
     .summary =
-        "Predicts memory and time of a plan on a cluster: whether it fits, how long a step takes,\n"
+        "Predicts memory and time of a plan on a cluster: whether it fits, how long a step takes, "
         "what bounds it, and how much communication is hidden.",
     .examples =
         "Examples:\n"
@@ -101,8 +101,8 @@ static const CliCommand command = {
         "  foreshard predict gpt.plan --cluster mine.ini --trace gpt.trace --json\n"
         "  foreshard predict gpt-toy -n 16 --cluster a100-roce --every-rank --jitter 5 \\\n"
         "      --slow rank=3:1.2 --degrade nic=8:0.5 --steps 20 --trace-ranks 0,3 --trace t\n\n"
-        "Exit status: 0 predicted, whether the plan fits or not; 1 the trace cannot be "
-        "written; 2 the\ninput cannot be read, or a setting is refused.",
+        "Exit status: 0 predicted, whether the plan fits or not; 1 the trace cannot be written; 2 "
+        "the input cannot be read, or a setting is refused.",
 };
 
 int cmd_predict(int argc, char **argv) {

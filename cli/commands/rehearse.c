@@ -140,9 +140,10 @@ static const CliCommand command = {
     .least = 1,
     .most = 1,
     .give = "one PLAN or NETWORK",
-    .summary = "Plays one rank of many by itself: its compute and its memory are real, the other "
-               "ranks' part\nof collectives is made up and lasts as long as predicted. What it "
-               "learns means nothing.",
+    .summary =
+        "Plays one rank of many by itself: its compute and its memory are real, the other ranks' "
+        "part of collectives is made up and lasts as long as predicted. What it learns means "
+        "nothing.",
     .examples = "Example:\n  foreshard rehearse gpt-toy -n 8 --rank 3 --cluster a100-node\n"
                 "\nExit status: 0 rehearsed; 1 it failed on the way, or a file cannot be written; "
                 "2 the input is wrong.",

@@ -114,10 +114,10 @@ static const CliCommand command = {
     .least = 2,
     .most = 2,
     .give = "a plan (or network) and a measured trace",
-    .summary = "Plays the allocations of a measured trace again, giving the allocator the answers "
-               "that it\nwas given then, and says whether all memory is equal at every "
-               "instruction of every rank.\nA run that ran out of memory (its trace ends in "
-               ".oom.RANK) is played up to there.",
+    .summary =
+        "Plays the allocations of a measured trace again, giving the allocator the answers that "
+        "it was given then, and says whether all memory is equal at every instruction of every "
+        "rank. A run that ran out of memory (its trace ends in .oom.RANK) is played up to there.",
     .examples = "Example:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
                 "  foreshard run gpt-toy.plan --trace measured.trace\n"
                 "  foreshard replay gpt-toy.plan measured.trace\n\n"

@@ -18,20 +18,15 @@ static const CliCommand command = {
     .give = "traces, or their folder, and -o FILE.html",
     .summary =
         "Writes one self-contained HTML page about traces: verdicts, drawings of memory over time "
-        "and of\n"
-        "lanes, what the peak is made of, predicted against measured, the diagnosis, units, "
-        "settings,\n"
-        "versions and seeds, and the commands that repeat it.",
+        "and of lanes, what the peak is made of, predicted against measured, the diagnosis, "
+        "units, settings, versions and seeds, and the commands that repeat it.",
     .examples =
         "Examples:\n"
         "  foreshard report predicted.trace measured.trace -o report.html\n"
         "  foreshard report traces/ -o report.html                 every .trace in a folder\n"
-        "  foreshard report --json traces/ -o report.json\n"
-        "\n"
+        "  foreshard report --json traces/ -o report.json\n\n"
         "Exit status: 0 written; 1 gnuplot is missing or failed, or the file cannot be written; 2 "
-        "a "
-        "trace\n"
-        "cannot be read, or two are of the same plan and side.",
+        "a trace cannot be read, or two are of the same plan and side.",
 };
 
 static int compare_names(gconstpointer a, gconstpointer b) {

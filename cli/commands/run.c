@@ -340,13 +340,15 @@ static const CliCommand command = {
     .most = 1,
     .give = "one PLAN or NETWORK",
     .summary =
-        "Plays a plan for real: trains on local ranks, CPU or GPU, and measures memory and "
-        "time meanwhile.\n"
-        "CPU ranks are started by mpirun --oversubscribe (as root also --allow-run-as-root).",
-    .examples = "Examples:\n  foreshard run gpt-toy -n 2\n"
-                "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n\n"
-                "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended, or a "
-                "file cannot be\nwritten; 2 the input cannot be read, or a setting is refused.",
+        "Plays a plan for real: trains on local ranks, CPU or GPU, and measures memory and time "
+        "meanwhile. CPU ranks are started by mpirun --oversubscribe (as root also "
+        "--allow-run-as-root).",
+    .examples =
+        "Examples:\n"
+        "  foreshard run gpt-toy -n 2\n"
+        "  foreshard run gpt-toy.plan --steps 20 --trace measured.trace\n\n"
+        "Exit status: 0 trained; 1 a rank failed, ran out of memory or was ended, or a file "
+        "cannot be written; 2 the input cannot be read, or a setting is refused.",
 };
 
 int cmd_run(int argc, char **argv) {

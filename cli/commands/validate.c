@@ -12,15 +12,14 @@ static const CliCommand command = {
     .least = 1,
     .most = G_MAXINT,
     .give = "at least one table, as in: foreshard validate rows.csv",
-    .summary = "Predicts published measurements: training runs, matrix products, collectives.\n"
-               "A table is known by its columns; what its words mean stands in "
-               "models/published/*.ini.",
+    .summary =
+        "Predicts published measurements: training runs, matrix products, collectives. A table is "
+        "known by its columns; what its words mean stands in models/published/*.ini.",
     .examples =
-        "Errors are absolute, as shares of what was measured; \"bias\" is the median with "
-        "its sign.\n\"without\": what is predicted when nothing that was fitted to the "
-        "table is used.\n\"one share of peak\": the rule of thumb, a step's products at one "
-        "share of the GPU's\npeak, tuned for each kind of GPU to the very runs given (the "
-        "median).\n\n"
+        "Errors are absolute, as shares of what was measured; \"bias\" is the median with its "
+        "sign. \"without\": what is predicted when nothing that was fitted to the table is used. "
+        "\"one share of peak\": the rule of thumb, a step's products at one share of the GPU's "
+        "peak, tuned for each kind of GPU to the very runs given (the median).\n\n"
         "Examples:\n"
         "  foreshard validate tests/validation/train_*.csv\n"
         "  foreshard validate --json mine.csv\n\n"
