@@ -7,6 +7,8 @@
  * of a checkpointed block has its tensors made again and lets them go as soon as it has used them.
  */
 #include "plan/autograd/addends.h"
+#include "plan/autograd/backward.h"
+#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/eager.h"
 #include "plan/autograd/heap.h"
 #include "plan/autograd/launch.h"

@@ -21,6 +21,11 @@ typedef struct {
     PlanTensor *dx;        /* one for each input of op, to be filled in */
 } PlanBackward;
 
+/* The backward of a node's op: given the gradients of its outputs (one per output, may be none),
+ * makes those of the inputs that want one into ret_inputs. */
+void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
+                        PlanTensor *ret_inputs);
+
 /* ---- the op of forward ----------------------------------------------------------------------- */
 
 /* The values of an op that is one kernel are its operands, inputs before results, and its dims and

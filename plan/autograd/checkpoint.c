@@ -1,7 +1,8 @@
 /* plan/autograd/checkpoint.c - checkpointed blocks: what they hold from forward to backward. */
-#include "plan/autograd/checkpoint-private.h"
+#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/offload.h"
+#include "plan/autograd/saved.h"
 #include "plan/autograd/traced.h"
 
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {

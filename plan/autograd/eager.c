@@ -1,6 +1,8 @@
 #include "plan/autograd/eager.h"
+#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/loop.h"
+#include "plan/autograd/saved.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 

@@ -1,6 +1,6 @@
 /* plan/autograd/recompute.c - running a checkpointed block again, for backward. */
 #include "plan/autograd/addends.h"
-#include "plan/autograd/checkpoint-private.h"
+#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/shared/exchange.h"

@@ -1,4 +1,5 @@
 /* plan/autograd/saved.c - what each op kind keeps for its backward, in PyTorch's order. */
+#include "plan/autograd/saved.h"
 #include "plan/autograd/eager.h"
 #include "plan/autograd/float8/float8.h"
 

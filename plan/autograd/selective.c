@@ -6,7 +6,7 @@
  * layers in float8 ask for: of compiled blocks whose layers ranks share that is planned, too. And
  * what all-to-alls give, and what was copied to the host: of experts that ranks share.
  */
-#include "plan/autograd/checkpoint-private.h"
+#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/shared.h"

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "plan/autograd/offload.h"
+#include "plan/autograd/run.h"
 #include "plan/autograd/shared/async.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/ring.h"
 #include "plan/autograd/stages/stages.h"
-#include "plan/build/run.h"
 
 static uint32_t first_rank_of_stage(const PlanStrategy *strategy, uint32_t stage) {
     return stage % (uint32_t)strategy->pipeline * (uint32_t)(strategy->ranks / strategy->pipeline);

@@ -1,4 +1,5 @@
 #include "plan/build/train.h"
+#include "plan/optimizer/optimizer.h"
 
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"

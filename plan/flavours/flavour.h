@@ -5,7 +5,7 @@
 #include "plan/autograd/tape.h"
 #include "plan/plan.h"
 
-typedef struct _PlanRun PlanRun; /* autograd/eager.h */
+typedef struct _PlanRun PlanRun; /* autograd/run.h */
 
 /* Hooks: of a whole pass, and of one unit or parameter. NULL: the flavour does nothing there. */
 typedef void PlanPassHook(PlanRun *run);

@@ -9,6 +9,7 @@
  * have no gradients and no place in any of this.
  */
 #include "plan/autograd/launch.h"
+#include "plan/autograd/shared/shared.h"
 #include "plan/flavours/fsdp2.h"
 
 /* What earlier passes left takes in this pass's gradient. */

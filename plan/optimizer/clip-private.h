@@ -1,7 +1,7 @@
 /* plan/optimizer/clip-private.h - what ways to clip gradients share. Of clip.c and clip-flat.c. */
 #pragma once
 
-#include "plan/build/run.h"
+#include "plan/autograd/eager.h"
 
 /* Of a stage of the rank: where it has one, the run's own. */
 typedef struct {

@@ -34,6 +34,10 @@ typedef struct {
     const PlanTensor *settled; /* gradients that shared.c has made, by parameter; NULL: none */
 } PlanOver;
 
+/* The whole of it: clips, steps and drops gradients. runs: n of one rank, of which the first has
+ * the builder. */
+void plan_run_optimizer(PlanRun *runs, uint32_t n, bool first);
+
 bool plan_over_owns(const PlanOver *over, uint32_t parameter);
 PlanOver plan_over_one(const PlanOver *over, uint32_t parameter);
 /* Launches an op all of whose operands are lists. */
@@ -68,7 +72,8 @@ bool plan_muon_takes(const PlanRun *run, uint32_t parameter);
 unsigned plan_n_groups(const PlanRun *run);
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter);
 /* Of layers that ranks share where nothing is sharded, each operator that reads gradients
- * has DTensors settle them (eager.h) for itself. NULL: nothing is to settle. transfer full */
+ * has DTensors settle them (plan_shared_settled()) for itself. NULL: nothing is to settle.
+ * transfer full */
 PlanTensor *plan_settle_gradients(const PlanOver *over);
 /* Of one, all ranks' sum, or PLAN_NO_TENSOR. */
 PlanTensor plan_settled_sum(PlanRun *run, uint32_t parameter);

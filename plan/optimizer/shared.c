@@ -5,6 +5,7 @@
  * them with parameters or states has them as those lie: a new tensor each time, let go of behind it
  * (recorded: tests/oracle/, *-none-tensor-*).
  */
+#include "plan/autograd/shared/shared.h"
 #include "plan/optimizer/optimizer.h"
 
 static bool settles(const PlanRun *run) {

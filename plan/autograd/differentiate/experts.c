@@ -3,6 +3,7 @@
  * Sorting is of whole numbers and has none; nor has top-k where its result goes nowhere.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/saved.h"
 
 /* Zeros, to which dy is added in the columns that value `index` names. */
 static void put_back_columns(const PlanBackward *b, unsigned index) {

@@ -6,6 +6,7 @@
 #include "plan/autograd/addends.h"
 #include "plan/autograd/backward.h"
 #include "plan/autograd/float8/float8.h"
+#include "plan/autograd/saved.h"
 
 /* The rotation turned back. */
 void plan_rope_backward(const PlanBackward *b) {

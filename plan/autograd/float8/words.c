@@ -1,4 +1,5 @@
 #include "plan/autograd/float8/words.h"
+#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/shared/shared.h"
 

@@ -19,10 +19,19 @@ static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
            (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
 }
 
+/* What a functional all-reduce makes of x, in a new tensor. */
+PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction);
 /* All-reduces a tensor in its place. */
 void plan_shared_all_reduce(PlanRun *run, PlanTensor x, PlanReduction reduction);
 /* All-gathers a tensor: the parts of all ranks, in order of ranks. */
 PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
+
+/* Whether each tensor rank makes the parameter's gradient of its own tokens only, so that the
+ * ranks' must be summed. */
+bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter);
+/* A parameter's gradient settled between tensor ranks: the sum of what each made of its own tokens,
+ * or this rank's rows of a whole table's gradient. PLAN_NO_TENSOR: it needs no settling. */
+PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient);
 
 /* What was scattered was kept, and a block that is computed again copies in vain. */
 void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op);

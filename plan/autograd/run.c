@@ -1,4 +1,4 @@
-#include "plan/build/run.h"
+#include "plan/autograd/run.h"
 
 #include "plan/autograd/stages/stages.h"
 #include "plan/build/checkpoints.h"
