@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/choose/choose.h"
+#include "cli/choose/machines.h"
 #include "cli/commands/commands.h"
 #include "cli/options/command.h"
 #include "cli/options/knob.h"
@@ -45,16 +46,13 @@ static const CliCommand command = {
         "cannot be read, or every setting is refused.",
 };
 
-#define NO_BATCH G_MININT64 /* --global-batch is not given */
-#define NO_TOP   G_MININT   /* nor --top */
-
 typedef struct {
     char **clusters, **prices, **knobs;
     char *output, *tokens_text, *budget_text, *batch_text;
-    gint64 global_batch;
-    double tokens, days; /* days: INFINITY: not given */
-    double budget;       /* 0: not given */
-    double spare;        /* percent of a GPU's memory */
+    guint64 global_batch; /* 0: not given, or it is none */
+    double tokens, days;  /* days: INFINITY: not given */
+    double budget;        /* 0: not given */
+    double spare;         /* percent of a GPU's memory */
     int top, cores;
     gboolean json, csv;
 } Options;
@@ -64,129 +62,9 @@ static double most_days(const Options *options) {
     return isfinite(options->days) ? options->days : 0;
 }
 
-/* ---- machines and their prices ---- */
-
-static void set_price(ModelCluster *cluster, double price) {
-    cluster->device_price_per_hour = price;
-    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
-        cluster->kinds[i]->device_price_per_hour = price;
-    }
-}
-
-/* A machine is meant by what it was called, by its name, or by that without its :NODES. */
-static bool is_meant(const char *name, const char *called, const ModelCluster *cluster) {
-    gsize without_nodes = strcspn(cluster->name, ":");
-    return g_str_equal(name, called) || g_str_equal(name, cluster->name) ||
-           (strlen(name) == without_nodes && strncmp(name, cluster->name, without_nodes) == 0);
-}
-
-/* The last of two prices would win, and nobody be told. */
-static bool check_prices(char *const *prices, GError **error) {
-    for (guint i = 0; prices[i] != NULL; i++) {
-        const char *equals = strrchr(prices[i], '=');
-        gsize name = equals != NULL ? (gsize)(equals - prices[i]) + 1 : 0;
-        for (guint j = 0; j < i; j++) {
-            bool is_same_machine = equals != NULL ? strncmp(prices[i], prices[j], name) == 0
-                                                  : strchr(prices[j], '=') == NULL;
-            if (is_same_machine && !g_str_equal(prices[i], prices[j])) {
-                g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                            "--price is given twice for the same machines, as %s and as %s; give "
-                            "one, or name the machine of each: --price dgx-h100=2.50",
-                            prices[j], prices[i]);
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/* "2.50" of all, or "dgx-h100=2.50". */
-static bool take_price(const char *text, char **names, const GPtrArray *clusters, GError **error) {
-    const char *equals = strrchr(text, '=');
-    g_autofree char *name = equals != NULL ? g_strndup(text, (gsize)(equals - text)) : NULL;
-    double price;
-    bool any = false;
-    if (!plan_parse_double(equals != NULL ? equals + 1 : text, &price) || price <= 0) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--price %s: give what an hour of a GPU costs, as in --price 2.50 or --price "
-                    "dgx-h100=2.50",
-                    text);
-        return false;
-    }
-    for (guint i = 0; i < clusters->len; i++) {
-        ModelCluster *cluster = clusters->pdata[i];
-        if (name == NULL || is_meant(name, names[i], cluster)) {
-            set_price(cluster, price);
-            any = true;
-        }
-    }
-    if (!any) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--price %s: there is no --cluster %s here; name one that is given", text,
-                    name);
-    }
-    return any;
-}
-
-/* Those of all machines first, whatever their order, so that a machine's own price holds. */
-static bool take_prices(const Options *options, const GPtrArray *clusters, GError **error) {
-    for (int own = 0; own <= 1; own++) {
-        for (char **price = options->prices; *price != NULL; price++) {
-            bool is_own = strchr(*price, '=') != NULL;
-            if (is_own == own && !take_price(*price, options->clusters, clusters, error)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/* A budget asks for the price of each machine. */
-static bool check_budget(const Options *options, const GPtrArray *clusters, GError **error) {
-    for (guint i = 0; options->budget > 0 && i < clusters->len; i++) {
-        const ModelCluster *cluster = clusters->pdata[i];
-        if (cluster->device_price_per_hour <= 0) {
-            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                        "--budget asks what a training costs, and no price of %s is known: give "
-                        "what an hour of a GPU costs, as in --price %s=2.50",
-                        cluster->name, cluster->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* As though that much of each GPU's memory were somebody else's. */
-static void keep_free(ModelCluster *cluster, double percent) {
-    double bytes = (double)model_cluster_allocator_bytes(cluster) * percent / 100;
-    cluster->device_outside_allocator_bytes += (uint64_t)bytes;
-    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
-        keep_free(cluster->kinds[i], percent);
-    }
-}
-
-static void free_cluster(gpointer cluster) {
-    model_cluster_free(cluster);
-}
-
-static GPtrArray *read_clusters(const Options *options, GError **error) {
-    g_autoptr(GPtrArray) clusters = g_ptr_array_new_with_free_func(free_cluster);
-    for (guint i = 0; options->clusters[i] != NULL; i++) {
-        ModelCluster *cluster = cli_cluster_read(options->clusters[i], error);
-        if (cluster == NULL) {
-            return NULL;
-        }
-        keep_free(cluster, options->spare);
-        g_ptr_array_add(clusters, cluster);
-    }
-    bool are_sound = options->prices == NULL || (check_prices(options->prices, error) &&
-                                                 take_prices(options, clusters, error));
-    return are_sound && check_budget(options, clusters, error) ? g_steal_pointer(&clusters) : NULL;
-}
-
 /* ---- knobs ---- */
 
-static bool check_knob(const CliKnob *knob, gint64 global_batch, GError **error) {
+static bool check_knob(const CliKnob *knob, guint64 global_batch, GError **error) {
     if (global_batch > 0 && g_str_equal(knob->key, "accumulate")) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--global-batch settles accumulate; leave --knob accumulate away");
@@ -236,7 +114,7 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
                     "--global-batch settles accumulate; leave --accumulate away");
         return NULL;
     }
-    if (options->global_batch < 1 && cli_knobs_have_stages(knobs, &given)) {
+    if (options->global_batch == 0 && cli_knobs_have_stages(knobs, &given)) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "stages work on a step's batch in microbatches, and are to be held against "
                     "others of the same batch: give --global-batch N, the sequences of a step%s",
@@ -285,7 +163,7 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
     }
     g_autofree char *keys = cli_plan_source_network_keys(source);
     bool is_shown = write && !cli_output_is_standard(options->output);
-    CliChooseView view = {.top = options->top == NO_TOP ? 0 : (guint)options->top,
+    CliChooseView view = {.top = options->top == CLI_NOT_GIVEN ? 0 : (guint)options->top,
                           .tokens = options->tokens,
                           .most_days = most_days(options),
                           .most_price = options->budget,
@@ -306,7 +184,8 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
                             "that it is of",
                             network);
     }
-    g_autoptr(GPtrArray) clusters = read_clusters(options, &error);
+    g_autoptr(GPtrArray) clusters = cli_choose_machines(
+        options->clusters, options->prices, options->spare, options->budget > 0, &error);
     g_autoptr(GArray) knobs = clusters != NULL ? read_knobs(options, source, &error) : NULL;
     const char *const inputs[] = {network};
     if (knobs == NULL ||
@@ -318,12 +197,11 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
     if (!cli_output_can_be_written(options->output, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }
-    uint64_t batch = options->global_batch == NO_BATCH ? 0 : (uint64_t)options->global_batch;
     CliChooseAsked asked = {.source = source,
                             .network = network,
                             .clusters = clusters,
                             .knobs = knobs,
-                            .global_batch = batch,
+                            .global_batch = options->global_batch,
                             .tokens = options->tokens,
                             .most_days = most_days(options),
                             .most_price = options->budget,
@@ -336,8 +214,8 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
 static const char *wrong_with(const Options *options) {
     return options->clusters == NULL ? CLI_CLUSTER_LACKS
            : options->cores < 0 ? "--cores takes a number from 1, or 0 for as many as there are"
-           : options->top < 1 && options->top != NO_TOP ? "--top takes a number from 1"
-           : options->global_batch < 1 && options->global_batch != NO_BATCH
+           : options->top < 1 && options->top != CLI_NOT_GIVEN ? "--top takes a number from 1"
+           : options->batch_text != NULL && options->global_batch == 0
                ? "--global-batch takes a whole number of sequences, from 1; a batch of N tokens "
                  "has N "
                  "/ seq of them"
@@ -381,16 +259,8 @@ static double read_amount(const char *text) {
     return good ? factor * number : 0;
 }
 
-/* 0: it is none. */
-static gint64 read_batch(const char *text) {
-    guint64 batch;
-    return text == NULL                                                        ? NO_BATCH
-           : g_ascii_string_to_unsigned(text, 10, 1, G_MAXINT64, &batch, NULL) ? (gint64)batch
-                                                                               : 0;
-}
-
 int cmd_choose(int argc, char **argv) {
-    Options options = {.top = NO_TOP, .days = INFINITY};
+    Options options = {.top = CLI_NOT_GIVEN, .days = INFINITY};
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING_ARRAY, &options.clusters,
          "a machine: " CLI_CLUSTER_NAMED "; may be repeated", "C"},
@@ -442,7 +312,10 @@ int cmd_choose(int argc, char **argv) {
     if (options.clusters == NULL && !cli_plan_source_finds(argv[1], &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
-    options.global_batch = read_batch(options.batch_text);
+    if (options.batch_text != NULL) {
+        g_ascii_string_to_unsigned(options.batch_text, 10, 1, G_MAXINT64, &options.global_batch,
+                                   NULL);
+    }
     options.tokens = options.tokens_text != NULL ? read_amount(options.tokens_text) : 0;
     options.budget = options.budget_text != NULL ? read_amount(options.budget_text) : 0;
     const char *wrong = wrong_with(&options);
