@@ -40,7 +40,7 @@ static const struct {
     {"vocab", offsetof(ModelNetwork, vocab), 1 << 24},
     {"seq", offsetof(ModelNetwork, seq), 1 << 24},
     {"ffn", offsetof(ModelNetwork, ffn), 1 << 22},
-    {"target_seq", offsetof(ModelNetwork, target_seq), 1 << 24},
+    {"target_seq", offsetof(ModelNetwork, target_seq), 1 << 24, true},
     {"experts", offsetof(ModelNetwork, experts), 1 << 12},
     {"experts_per_token", offsetof(ModelNetwork, experts_per_token), 1 << 12},
     {"expert_ffn", offsetof(ModelNetwork, expert_ffn), 1 << 22},

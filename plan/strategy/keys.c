@@ -135,9 +135,20 @@ static const struct {
     {"params", "cpu host yes true on"},
     {"whole", "model network"},
     {"block", "layer transformer-block decoder-layer"},
-    {"adamw", "adamw-torch adamw-torch-fused adamw-hf adamw-8bit"},
+    {"adamw", "adamw-torch adamw-torch-fused adamw-hf"},
     {"yes", "true on 1"},
     {"no", "false off 0"},
+};
+
+/* Words that no value here stands for, beside one that the key has. */
+static const struct {
+    const char *theirs, *beside, *hint;
+} others[] = {
+    {"fp8 float8 e4m3", "bf16", "; linear layers in float8 are asked for by float8"},
+    {"adamw-8bit adam-8bit adamw8bit adam8bit paged-adamw-8bit adamw-bnb-8bit paged-adamw-32bit",
+     "adamw",
+     "; 8-bit and paged optimizers are not planned: with 8 bits a number the state is a quarter of "
+     "adamw's"},
 };
 
 /* Whether the value begins as one of the names does and only what stands behind '=' is wrong. */
@@ -173,6 +184,13 @@ static char *meant_by(char **names, const char *value) {
                         g_strv_contains((const char *const *)theirs, plain);
         if (is_meant && g_strv_contains((const char *const *)names, values[i].ours)) {
             return g_strdup_printf("; did you mean %s?", values[i].ours);
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
+        g_auto(GStrv) theirs = g_strsplit(others[i].theirs, " ", -1);
+        if (g_strv_contains((const char *const *)theirs, plain) &&
+            g_strv_contains((const char *const *)names, others[i].beside)) {
+            return g_strdup(others[i].hint);
         }
     }
     char *module = as_module(names, value);

@@ -111,6 +111,8 @@ static void slips_in_keys(void) {
     expect("plan gpt-toy --strategy slip.ini", 2, "",
            "slip.ini:2: 'microbatch' is no key of a strategy; did you mean micro_batch?");
     expect("plan gpt-toy --network-key sqe=3", 2, "", "no key 'sqe'; did you mean seq?");
+    expect("plan gpt-toy --param-dtype fp8", 2, "", "; linear layers in float8 are asked for by");
+    expect("plan gpt-toy --optimizer adamw_8bit", 2, "", "; 8-bit and paged optimizers are not");
     expect("plan gpt-toy --network-key seq=4k", 2, "", "write it out: 4000, or 4096 (k may be");
     expect("plot gpt-toy --knob nic_gb_per_s=1,2", 2, "",
            "is no key of a strategy; of a cluster it is cluster.inter_node.nic_gb_per_s");
