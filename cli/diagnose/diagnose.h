@@ -93,6 +93,10 @@ CliDiagnosis *cli_diagnose(const Trace *trace, uint32_t rank, const char *cluste
 void cli_diagnosis_free(CliDiagnosis *diagnosis); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
 
+/* One more of all that is tried has been. */
+void cli_diagnosis_note_progress(CliDiagnosis *diagnosis);
+/* Simple strategies, each checkpointed or not. */
+void cli_diagnosis_predict_baselines(CliDiagnosis *diagnosis);
 /* The baseline with the shortest step of those that fit and are as precise; NULL: none is. */
 const CliBaseline *cli_diagnosis_baseline(const CliDiagnosis *diagnosis);
 /* Whether a larger micro-batch, for which there is memory, makes better use of a step. */
