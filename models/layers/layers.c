@@ -118,29 +118,34 @@ static bool is_in_four_bits(const ModelWalk *w, const ModelLayer *layer) {
     return plan_graph_parameter_at(w->graph, parameter)->numbers > 0;
 }
 
+uint32_t model_linear_op(const ModelWalk *w, uint32_t weight, uint32_t bias, PlanDtype dtype,
+                         uint32_t x, uint64_t out, uint64_t in, uint64_t parts) {
+    return plan_graph_op(w->graph, parts ? PLAN_OP_LINEAR_PARTS : PLAN_OP_LINEAR,
+                         (uint32_t[]){x, weight, bias}, dtype, w->rows * out,
+                         (int64_t[]){[LINEAR_PARTS_M] = (int64_t)w->rows,
+                                     [LINEAR_PARTS_N] = (int64_t)out,
+                                     [LINEAR_PARTS_K] = (int64_t)in,
+                                     [LINEAR_PARTS_PARTS] = (int64_t)parts},
+                         NULL);
+}
+
 static uint32_t run_product(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
-                            uint64_t in) {
-    if (is_in_four_bits(w, layer)) {
+                            uint64_t in, uint64_t parts) {
+    if (!parts && is_in_four_bits(w, layer)) {
         return run_four_bits(w, layer, x, out, in);
     }
-    return is_in_float8(w, layer, out, in)
+    return !parts && is_in_float8(w, layer, out, in)
                ? plan_graph_float8_linear(w->graph, x, layer->weight, w->rows, out, in)
-               : plan_graph_op(w->graph, PLAN_OP_LINEAR,
-                               (uint32_t[]){x, layer->weight, layer->bias}, w->graph->dtype,
-                               w->rows * out,
-                               (int64_t[]){[LINEAR_M] = (int64_t)w->rows,
-                                           [LINEAR_N] = (int64_t)out,
-                                           [LINEAR_K] = (int64_t)in},
-                               NULL);
+               : model_linear_op(w, layer->weight, layer->bias, w->graph->dtype, x, out, in, parts);
 }
 
 static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
-                           uint64_t in) {
+                           uint64_t in, uint64_t parts) {
     if (layer->module == PLAN_NONE) { /* a function */
-        return run_product(w, layer, x, out, in);
+        return run_product(w, layer, x, out, in, parts);
     }
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = run_product(w, layer, x, out, in);
+    uint32_t y = run_product(w, layer, x, out, in, parts);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
@@ -149,35 +154,20 @@ static uint32_t run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t
 static uint32_t run_copying_linear(const ModelWalk *w, const ModelAttention *a,
                                    const ModelLayer *layer, uint32_t x, uint64_t out, char which) {
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = model_run_heads(w, a, run_product(w, layer, x, out, w->width), which);
-    plan_graph_leave(w->graph, &y, 1);
-    return y;
-}
-
-static uint32_t run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
-                                 uint64_t out, uint64_t in, uint64_t parts) {
-    plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y =
-        plan_graph_op(w->graph, PLAN_OP_LINEAR_PARTS, (uint32_t[]){x, layer->weight, layer->bias},
-                      w->graph->dtype, w->rows * out,
-                      (int64_t[]){[LINEAR_PARTS_M] = (int64_t)w->rows,
-                                  [LINEAR_PARTS_N] = (int64_t)out,
-                                  [LINEAR_PARTS_K] = (int64_t)in,
-                                  [LINEAR_PARTS_PARTS] = (int64_t)parts},
-                      NULL);
+    uint32_t y = model_run_heads(w, a, run_product(w, layer, x, out, w->width, 0), which);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
 
 uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                 uint64_t out, uint64_t in, uint64_t parts) {
-    if (!layer->adapter.rank) {
-        return run_linear_parts(w, layer, x, out, in, parts);
-    }
     ModelAdapter adapter = layer->adapter;
+    if (!adapter.rank) {
+        return run_linear(w, layer, x, out, in, parts);
+    }
     adapter.parts = parts;
     plan_graph_enter(w->graph, adapter.module, &x, 1);
-    uint32_t y = run_linear_parts(w, layer, x, out, in, parts);
+    uint32_t y = run_linear(w, layer, x, out, in, parts);
     y = model_lora_run(w, &adapter, x, y, NULL);
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -185,15 +175,7 @@ uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uin
 
 uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t x, uint64_t out,
                           uint64_t in) {
-    const ModelAdapter *adapter = &layer->adapter;
-    if (!adapter->rank) {
-        return run_linear(w, layer, x, out, in);
-    }
-    plan_graph_enter(w->graph, adapter->module, &x, 1);
-    uint32_t y = run_linear(w, layer, x, out, in);
-    y = model_lora_run(w, adapter, x, y, NULL);
-    plan_graph_leave(w->graph, &y, 1);
-    return y;
+    return model_run_linear_parts(w, layer, x, out, in, 0);
 }
 
 uint32_t model_run_heads_of(const ModelWalk *w, const ModelAttention *a, const ModelLayer *layer,

@@ -81,6 +81,9 @@ uint32_t model_run_linear(const ModelWalk *w, const ModelLayer *layer, uint32_t 
 /* The same, its result laid out as `parts` matrices, one behind the other. */
 uint32_t model_run_linear_parts(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                 uint64_t out, uint64_t in, uint64_t parts);
+/* The op alone, of a weight and a bias (PLAN_NONE); parts 0: its result lies as it is. */
+uint32_t model_linear_op(const ModelWalk *w, uint32_t weight, uint32_t bias, PlanDtype dtype,
+                         uint32_t x, uint64_t out, uint64_t in, uint64_t parts);
 /* Fused kernels: a linear layer that ends with GELU. */
 uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                uint64_t out, uint64_t in, bool erf);

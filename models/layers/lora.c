@@ -47,13 +47,7 @@ static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uin
                             uint64_t out, uint64_t in, uint64_t parts) {
     PlanDtype dtype = dtype_of(w, product->weight);
     plan_graph_enter(w->graph, product->module, &x, 1);
-    uint32_t y = plan_graph_op(w->graph, parts ? PLAN_OP_LINEAR_PARTS : PLAN_OP_LINEAR,
-                               (uint32_t[]){x, product->weight, PLAN_NONE}, dtype, w->rows * out,
-                               (int64_t[]){[LINEAR_PARTS_M] = (int64_t)w->rows,
-                                           [LINEAR_PARTS_N] = (int64_t)out,
-                                           [LINEAR_PARTS_K] = (int64_t)in,
-                                           [LINEAR_PARTS_PARTS] = (int64_t)parts},
-                               NULL);
+    uint32_t y = model_linear_op(w, product->weight, PLAN_NONE, dtype, x, out, in, parts);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }
