@@ -10,23 +10,13 @@
 #include "cli/source/data-dir.h"
 #include "models/network.h"
 
-static void set_all(PlanStrategy *strategy, const char *words) {
-    g_auto(GStrv) list = g_strsplit(words, " ", -1);
-    plan_strategy_init(strategy);
-    for (char **word = list; *word; word++) {
-        g_auto(GStrv) pair = g_strsplit(*word, "=", 2);
-        g_assert_true(plan_strategy_set(strategy, pair[0], pair[1], NULL));
-    }
-    g_assert_true(plan_strategy_settle(strategy, NULL));
-}
-
 static Plan *build(const char *network, const char *strategy_words, PlanForm form) {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = cli_data_find(CLI_DATA_NETWORKS, network, &error);
     g_assert_no_error(error);
     g_autoptr(ModelNetwork) read = model_network_read_file(path, NULL);
     PlanStrategy strategy;
-    set_all(&strategy, strategy_words);
+    g_assert_true(plan_strategy_of_words(&strategy, strategy_words, NULL));
     return model_network_plan(read, &strategy, form, NULL);
 }
 

@@ -7,7 +7,6 @@
 #include "cli/calibrate/calibrate.h"
 #include "cli/launch/ranks.h"
 #include "cli/options/command.h"
-#include "cli/options/setting.h"
 #include "cli/source/plan-source.h"
 #include "models/network.h"
 #include "plan/op/work.h"
@@ -73,22 +72,11 @@ static ModelNetwork *network_of(const char *name, const char *words, GError **er
     return model_network_read(text->str, text->len, name, error);
 }
 
-static bool settle(PlanStrategy *strategy, const char *words, GError **error) {
-    g_auto(GStrv) pairs = cli_settings_split(words);
-    plan_strategy_init(strategy);
-    for (char **pair = pairs; *pair; pair += 2) {
-        if (!plan_strategy_set(strategy, pair[0], pair[1], error)) {
-            return false;
-        }
-    }
-    return plan_strategy_settle(strategy, error);
-}
-
 static Plan *plan_of(const Play *play, GError **error) {
     PlanStrategy strategy;
     g_autofree char *words = g_strconcat("ranks=1 ", play->strategy, NULL);
     g_autoptr(ModelNetwork) network = network_of(play->name, play->network, error);
-    return network && settle(&strategy, words, error)
+    return network && plan_strategy_of_words(&strategy, words, error)
                ? model_network_plan(network, &strategy, PLAN_FORM_WHOLE, error)
                : NULL;
 }

@@ -10,15 +10,12 @@
 #include "sim/built.h"
 
 static bool take_strategy(CliWhatIf *what_if, const Trace *trace, GError **error) {
-    g_auto(GStrv) pairs = cli_settings_split(trace_get(trace, "strategy"));
-    plan_strategy_init(&what_if->strategy);
+    const char *words = trace_get(trace, "strategy");
+    g_auto(GStrv) pairs = cli_settings_split(words);
     for (char **pair = pairs; *pair != NULL; pair += 2) {
         g_hash_table_replace(what_if->settings, g_strdup(pair[0]), g_strdup(pair[1]));
-        if (!plan_strategy_set(&what_if->strategy, pair[0], pair[1], error)) {
-            return false;
-        }
     }
-    return plan_strategy_settle(&what_if->strategy, error);
+    return plan_strategy_of_words(&what_if->strategy, words, error);
 }
 
 char *cli_network_name(const Trace *trace) {

@@ -106,6 +106,18 @@ bool plan_strategy_of_text(PlanStrategy *ret, const char *text, GError **error) 
     return plan_strategy_read(ret, text, strlen(text), "strategy", error);
 }
 
+bool plan_strategy_of_words(PlanStrategy *ret, const char *words, GError **error) {
+    g_auto(GStrv) settings = g_strsplit(words, " ", -1);
+    plan_strategy_init(ret);
+    for (char **setting = settings; *setting; setting++) {
+        g_auto(GStrv) pair = g_strsplit(*setting, "=", 2);
+        if (pair[0] && pair[1] && !plan_strategy_set(ret, pair[0], pair[1], error)) {
+            return false;
+        }
+    }
+    return plan_strategy_settle(ret, error);
+}
+
 /* Where others write their settings. Whoever names such a file here hopes that it is read. */
 static bool is_other_programs(const char *path) {
     static const char *const endings[] = {".yaml", ".yml", ".toml", ".json", ".py"};

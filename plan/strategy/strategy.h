@@ -86,6 +86,8 @@ bool plan_strategy_read_file(PlanStrategy *strategy, const char *path, GError **
 /* The strategy that a plan has as text. An error where the plan was written by hand, or by another
  * version. */
 bool plan_strategy_of_text(PlanStrategy *ret, const char *text, GError **error);
+/* Of "ranks=8 sharding=full", settled. */
+bool plan_strategy_of_words(PlanStrategy *ret, const char *words, GError **error);
 
 bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key);
 /* Whether a key has the value that it has by default in the strategy's version of PyTorch. */

@@ -7,18 +7,7 @@
 
 static Plan *make(const char *network_text, const char *words, GError **error) {
     PlanStrategy strategy;
-    plan_strategy_init(&strategy);
-    g_auto(GStrv) list = g_strsplit(words, " ", -1);
-    for (char **word = list; *word; word++) {
-        if (!**word) {
-            continue;
-        }
-        g_auto(GStrv) pair = g_strsplit(*word, "=", 2);
-        if (!plan_strategy_set(&strategy, pair[0], pair[1], error)) {
-            return NULL;
-        }
-    }
-    if (!plan_strategy_settle(&strategy, error)) {
+    if (!plan_strategy_of_words(&strategy, words, error)) {
         return NULL;
     }
     g_autoptr(ModelNetwork) network =

@@ -80,22 +80,10 @@ Plan *toy_plan(const char *body, const char *buffers) {
     return plan;
 }
 
-static bool read_strategy(const char *settings, PlanStrategy *strategy, GError **error) {
-    plan_strategy_init(strategy);
-    g_auto(GStrv) words = g_strsplit(settings, " ", -1);
-    for (char **word = words; *word; word++) {
-        g_auto(GStrv) sides = g_strsplit(*word, "=", 2);
-        if (!plan_strategy_set(strategy, sides[0], sides[1], error)) {
-            return false;
-        }
-    }
-    return plan_strategy_settle(strategy, error);
-}
-
 static Plan *plan_of(const ModelNetwork *read, const char *settings, PlanForm form,
                      GError **error) {
     PlanStrategy strategy;
-    return read_strategy(settings, &strategy, error)
+    return plan_strategy_of_words(&strategy, settings, error)
                ? model_network_plan(read, &strategy, form, error)
                : NULL;
 }
