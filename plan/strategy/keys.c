@@ -63,7 +63,7 @@ static gpointer field_of(const PlanStrategy *strategy, unsigned row) {
 
 bool plan_strategy_find_key(const char *key, unsigned *ret_row) {
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (g_str_equal(keys[i].key, key)) {
+        if (keys[i].key[0] == key[0] && g_str_equal(keys[i].key, key)) { /* seldom a call */
             *ret_row = i;
             return true;
         }
