@@ -180,11 +180,21 @@ void plan_add_to_rows_backward(const PlanBackward *b);
 /* ../addends.c */
 void plan_add_scaled_backward(const PlanBackward *b);
 
+/* hidden.c: what makes a hidden layer. */
+void plan_swiglu_backward(const PlanBackward *b);
+void plan_gelu_backward(const PlanBackward *b);
+/* From the gradient of SwiGLU's result, which is dx[0], to its arguments': dx[0] is then gate's,
+ * and the node at the edge's end has both. */
+void plan_go_through_swiglu(const PlanBackward *b, PlanEdge *edge);
+/* Whether the product reads a hidden layer that a compiler makes again in backward, and nobody else
+ * does. Then, from that layer's gradient, which is dx[0], on to those of what went into it. */
+bool plan_reads_hidden_made_again(const PlanBackward *b);
+void plan_go_through_hidden(const PlanBackward *b);
+
 /* fused.c: what a tuned stack runs as one kernel. */
 /* The edge to what made input i of the node's op; NULL: that is no op of this kind. */
 PlanEdge *plan_edge_to_kind(const PlanRun *run, uint32_t node, unsigned i, unsigned kind);
 void plan_rope_backward(const PlanBackward *b);
-void plan_swiglu_backward(const PlanBackward *b);
 void plan_add_norm_backward(const PlanBackward *b);
 void plan_linear_gelu_backward(const PlanBackward *b);
 void plan_linear_dw_db_backward(const PlanBackward *b);

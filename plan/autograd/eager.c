@@ -191,6 +191,7 @@ static void remember_for_backward(PlanRun *run, uint32_t op_id, const PlanGraphO
     node.n_slots += op->kind == PLAN_OP_LINEAR_GELU; /* its bias's gradient, where it comes early */
     node.n_slots += op->kind == PLAN_OP_SWIGLU ? 2 : 0; /* float8/float8.h */
     node.n_slots += op->kind == PLAN_OP_ADD_SCALED;     /* addends.h */
+    node.n_slots += op->kind == PLAN_OP_GELU_TANH || op->kind == PLAN_OP_GELU_ERF; /* hidden.c */
     node.edges = run->tape.edges.len;
     for (unsigned i = 0; i < n_edges; i++) {
         add_edge(run, &node, plan_graph_ref(run->graph, op->values + i));

@@ -33,14 +33,6 @@ static void log_softmax(const PlanBackward *b) {
     elementwise(b, PLAN_OP_LOG_SOFTMAX_BACKWARD, 1);
 }
 
-static void gelu_tanh(const PlanBackward *b) {
-    elementwise(b, PLAN_OP_GELU_TANH_BACKWARD, 0);
-}
-
-static void gelu_erf(const PlanBackward *b) {
-    elementwise(b, PLAN_OP_GELU_ERF_BACKWARD, 0);
-}
-
 static void tanh_of(const PlanBackward *b) {
     elementwise(b, PLAN_OP_TANH_BACKWARD, 1);
 }
@@ -284,8 +276,8 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_LINEAR] = linear,
     [PLAN_OP_LINEAR_PARTS] = linear,
     [PLAN_OP_ATTENTION] = plan_attention_backward,
-    [PLAN_OP_GELU_TANH] = gelu_tanh,
-    [PLAN_OP_GELU_ERF] = gelu_erf,
+    [PLAN_OP_GELU_TANH] = plan_gelu_backward,
+    [PLAN_OP_GELU_ERF] = plan_gelu_backward,
     [PLAN_OP_TANH] = tanh_of,
     [PLAN_OP_RELU] = relu,
     [PLAN_OP_MEAN] = mean,

@@ -3,9 +3,7 @@
  * These ops are no PyTorch ops; what they keep is what such kernels keep (see their rows in
  * ops.def). Elsewhere a fused network differentiates as an eager one.
  */
-#include "plan/autograd/addends.h"
 #include "plan/autograd/backward.h"
-#include "plan/autograd/float8/float8.h"
 #include "plan/autograd/saved.h"
 
 /* The rotation turned back. */
@@ -18,12 +16,6 @@ void plan_rope_backward(const PlanBackward *b) {
            NULL, dy(b, 0), value(b, ROPE_COS), value(b, ROPE_SIN), dx(b, ROPE_X));
 }
 
-/* Not a part of what a layer made for gate and up at once. */
-static bool is_alone(const PlanBackward *b, unsigned i) {
-    const PlanGraphValue *base = plan_graph_value_at(b->run->graph, input(b, i)->base);
-    return base->elements == input(b, i)->elements;
-}
-
 PlanEdge *plan_edge_to_kind(const PlanRun *run, uint32_t node, unsigned i, unsigned kind) {
     PlanEdge *edge = &run->tape.edges.items[run->tape.nodes.items[node].edges + i];
     if (edge->slot == PLAN_NONE || edge->node == PLAN_NONE) {
@@ -31,45 +23,6 @@ PlanEdge *plan_edge_to_kind(const PlanRun *run, uint32_t node, unsigned i, unsig
     }
     uint32_t op = run->tape.nodes.items[edge->node].op;
     return op != PLAN_NONE && plan_graph_op_at(run->graph, op)->kind == kind ? edge : NULL;
-}
-
-/* Whether what is behind SwiGLU in a block that is computed again asks for the hidden layer. */
-static bool is_asked_for(const PlanBackward *b) {
-    const PlanNode *node = &b->run->tape.nodes.items[b->node];
-    return b->run->tape.checkpoints.items[node->checkpoint].last_op > node->op;
-}
-
-/* Gate is read for two gradients: its own, and its adapter's product's. */
-static bool is_read_twice(const PlanBackward *b) {
-    return plan_edge_to_kind(b->run, b->node, SWIGLU_GATE, PLAN_OP_ADD_SCALED) != NULL;
-}
-
-/* Of a checkpointed block a compiler makes the hidden layer again in the same kernel, so that both
- * gradients and it are there at once. Elsewhere nothing but dgate is made of up, which it then
- * writes over: Inductor does so with what a single op of a kernel reads, and nobody later
- * (torch/_inductor/scheduler.py, decide_inplace_update). */
-void plan_swiglu_backward(const PlanBackward *b) {
-    if (b->dy[PLAN_SWIGLU_GIVEN_GATE].storage != PLAN_NONE) {
-        b->dx[SWIGLU_GATE] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_GATE]);
-        b->dx[SWIGLU_UP] = plan_run_ref(b->run, b->dy[PLAN_SWIGLU_GIVEN_UP]);
-        return;
-    }
-    const PlanGraph *graph = b->run->graph;
-    bool again = plan_graph_is_in_program(graph, b->op->module) && !graph->float8 &&
-                 b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE && is_asked_for(b);
-    PlanTensor hidden = again ? like_input(b, SWIGLU_GATE, "hidden") : PLAN_NO_TENSOR;
-    bool over_up = plan_graph_is_compiled(graph) && !again && !graph->float8 && is_alone(b, 1) &&
-                   !is_read_twice(b);
-    b->dx[SWIGLU_GATE] = over_up
-                             ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, SWIGLU_UP)))
-                             : like_input(b, SWIGLU_GATE, "dgate");
-    b->dx[SWIGLU_UP] = like_input(b, SWIGLU_UP, "dup");
-    KERNEL(b, PLAN_OP_SWIGLU_BACKWARD, dims(b), NULL, dy(b, 0), value(b, SWIGLU_GATE),
-           value(b, SWIGLU_UP), dx(b, SWIGLU_GATE), dx(b, SWIGLU_UP));
-    plan_addends_scale(b->run, b->node, b->dx); /* all by one kernel */
-    plan_run_unref(b->run, hidden);
-    drop_unwanted(b, SWIGLU_GATE);
-    drop_unwanted(b, SWIGLU_UP);
 }
 
 /* Of summands that are kept the kernel adds up what it reads; here a kernel of its own does, where

@@ -37,12 +37,16 @@ static void linear_db(const PlanBackward *b) {
 void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
     bool has_bias = value_at(b, LINEAR_B) != PLAN_NONE, is_made = db.storage != PLAN_NONE;
     bool is_one = has_bias && !is_made && b->run->graph->kernels.style == PLAN_KERNELS_FUSED;
-    if (!has_bias) {
+    bool is_through = plan_reads_hidden_made_again(b);
+    if (!has_bias && !is_through) {
         linear_dw(b);
         linear_dx(b);
         return;
     }
     linear_dx(b);
+    if (is_through) {
+        plan_go_through_hidden(b);
+    }
     if (is_one) {
         plan_linear_dw_db_backward(b);
     } else {

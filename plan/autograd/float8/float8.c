@@ -232,18 +232,8 @@ bool plan_float8_go_through_swiglu(const PlanBackward *b) {
     if (!node) {
         return false;
     }
-    PlanTensor made[2], hidden = b->dx[0];
-    PlanBackward swiglu = {.run = run,
-                           .node = edge->node,
-                           .op = plan_graph_op_at(run->graph, node->op),
-                           .dy = (PlanTensor[]){hidden, PLAN_NO_TENSOR, PLAN_NO_TENSOR},
-                           .dx = made};
     plan_float8_cast_input_turned(b, true);
-    plan_swiglu_backward(&swiglu);
-    plan_run_unref(run, hidden);
-    b->dx[0] = made[0];
-    edge->slot = PLAN_SWIGLU_GIVEN_GATE;
-    run->tape.slots.items[node->slots + PLAN_SWIGLU_GIVEN_UP] = made[1];
+    plan_go_through_swiglu(b, edge);
     return true;
 }
 
