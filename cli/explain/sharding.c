@@ -76,9 +76,9 @@ static SimPrediction *predict(CliPlanSource *source, const char *network, const 
     if (!cli_plan_source_set(source, "sharding", sharding, error)) {
         return NULL;
     }
-    g_autoptr(Plan) plan = cli_plan_source_load(source, network, PLAN_FORM_FOR_ONE, &refusal);
+    g_autoptr(Plan) plan = NULL;
     g_autoptr(SimPrediction) prediction =
-        plan != NULL ? cli_predict_play(source, network, &plan, cluster, NULL, &refusal) : NULL;
+        cli_predict_play(source, network, &plan, cluster, NULL, &refusal);
     if (plan == NULL && !g_error_matches(refusal, PLAN_ERROR, PLAN_ERROR_VALUE)) {
         g_propagate_error(error, g_steal_pointer(&refusal));
     } else if (prediction == NULL) {
