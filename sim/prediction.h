@@ -34,6 +34,14 @@ typedef struct {
 #define SIM_MOST_FACTOR    1e3
 #define SIM_MOST_PERCENT   1000 /* of a jitter */
 
+/* What a play is to tell. */
+typedef enum {
+    SIM_WANTED_ALL,
+    SIM_WANTED_FIT, /* if it does not fit, it is not played again without a limit: the result then
+                     * says only where it ran out of memory */
+    SIM_WANTED_CALM /* likewise, and it is taken not to fit where the allocator gives memory back */
+} SimWanted;
+
 typedef struct {
     uint32_t steps;                 /* 1 to SIM_MOST_STEPS */
     bool no_sharing;                /* ops beside each other run as fast as alone */
@@ -42,9 +50,8 @@ typedef struct {
     MemoryAnswers *answers; /* representative play: filled with what the allocator of the traced
                                play was told; NULL: not wanted */
     uint32_t rank;          /* in representative play, the rank that stands for all */
-    bool fit_only;          /* if it does not fit, it is not played again without a limit: the
-                             * result then says only where it ran out of memory */
-    bool unplayed;          /* what a play refuses before it begins is refused, and no more is done:
+    SimWanted wanted;
+    bool unplayed; /* what a play refuses before it begins is refused, and no more is done:
                              * of the result's figures only flops are known */
 
     bool memory_of_first; /* if several ranks are played, show the memory of the first, not of the

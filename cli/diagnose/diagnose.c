@@ -168,7 +168,7 @@ static const char *const settings[] = {
 };
 
 static void try_all(CliDiagnosis *diagnosis) {
-    cli_what_if_expect(diagnosis->what_if, settings, G_N_ELEMENTS(settings), false);
+    cli_what_if_expect(diagnosis->what_if, settings, G_N_ELEMENTS(settings), SIM_WANTED_ALL);
 #define SETTING(changes_, price_, when_, cause_, remedy_)                                          \
     try_setting(diagnosis, (CliRemedy){.changes = changes_,                                        \
                                        .price = CLI_PRICE_##price_,                                \

@@ -34,7 +34,7 @@ static void try_expandable(CliEdge *edge, const Plan *plan, const ModelCluster *
     }
     options.allocator = &expandable;
     options.steps = SIM_STEPS_IT_TAKES;
-    options.fit_only = true;
+    options.wanted = SIM_WANTED_FIT;
     g_autoptr(SimPrediction) with = sim_predict_settled(plan, cluster, &options, NULL, NULL);
     edge->is_known = with != NULL;
     edge->fits = with != NULL && with->fits;

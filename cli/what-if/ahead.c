@@ -5,7 +5,8 @@
 typedef struct {
     CliJob job;
     char *changes;
-    bool fit_only, is_taken;
+    SimWanted wanted;
+    bool is_taken;
     SimPrediction *prediction;
     GError *refusal;
 } Question;
@@ -21,7 +22,7 @@ static void answer(CliJob *job, gpointer self) {
     Question *question = (Question *)job;
     const CliWhatIfAhead *ahead = self;
     question->prediction =
-        ahead->predict(ahead->self, question->changes, question->fit_only, &question->refusal);
+        ahead->predict(ahead->self, question->changes, question->wanted, &question->refusal);
 }
 
 static void free_question(gpointer data) {
@@ -49,10 +50,10 @@ void cli_what_if_ahead_free(CliWhatIfAhead *ahead) {
     }
 }
 
-static Question *find(const CliWhatIfAhead *ahead, const char *changes, bool fit_only) {
+static Question *find(const CliWhatIfAhead *ahead, const char *changes, SimWanted wanted) {
     for (guint i = 0; i < ahead->questions->len; i++) {
         Question *question = ahead->questions->pdata[i];
-        if (!question->is_taken && question->fit_only == fit_only &&
+        if (!question->is_taken && question->wanted == wanted &&
             g_str_equal(question->changes, changes)) {
             return question;
         }
@@ -60,16 +61,16 @@ static Question *find(const CliWhatIfAhead *ahead, const char *changes, bool fit
     return NULL;
 }
 
-void cli_what_if_ahead_give(CliWhatIfAhead *ahead, const char *changes, bool fit_only) {
+void cli_what_if_ahead_give(CliWhatIfAhead *ahead, const char *changes, SimWanted wanted) {
     Question *question = g_new(Question, 1);
-    *question = (Question){.changes = g_strdup(changes), .fit_only = fit_only};
+    *question = (Question){.changes = g_strdup(changes), .wanted = wanted};
     g_ptr_array_add(ahead->questions, question);
     cli_workers_give(ahead->workers, &question->job);
 }
 
-bool cli_what_if_ahead_take(CliWhatIfAhead *ahead, const char *changes, bool fit_only,
+bool cli_what_if_ahead_take(CliWhatIfAhead *ahead, const char *changes, SimWanted wanted,
                             SimPrediction **ret_prediction, GError **ret_refusal) {
-    Question *question = find(ahead, changes, fit_only);
+    Question *question = find(ahead, changes, wanted);
     if (question == NULL) {
         return false;
     }

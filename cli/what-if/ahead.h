@@ -13,14 +13,14 @@
 typedef struct _CliWhatIfAhead CliWhatIfAhead;
 
 /* One question, answered in a thread of its own. */
-typedef SimPrediction *CliWhatIfPredict(gconstpointer self, const char *changes, bool fit_only,
+typedef SimPrediction *CliWhatIfPredict(gconstpointer self, const char *changes, SimWanted wanted,
                                         GError **error);
 
 CliWhatIfAhead *cli_what_if_ahead_new(guint cores, CliWhatIfPredict *predict, gconstpointer self);
 /* Lets go of what nobody has begun. NULL is fine. */
 void cli_what_if_ahead_free(CliWhatIfAhead *ahead);
 
-void cli_what_if_ahead_give(CliWhatIfAhead *ahead, const char *changes, bool fit_only);
+void cli_what_if_ahead_give(CliWhatIfAhead *ahead, const char *changes, SimWanted wanted);
 /* Waits for what was given. False: it was not, or has been taken. */
-bool cli_what_if_ahead_take(CliWhatIfAhead *ahead, const char *changes, bool fit_only,
+bool cli_what_if_ahead_take(CliWhatIfAhead *ahead, const char *changes, SimWanted wanted,
                             SimPrediction **ret_prediction, GError **ret_refusal);

@@ -70,8 +70,9 @@ static char *changing(const CliWhatIf *what_if, const char *changes) {
     return g_string_free(text, FALSE);
 }
 
-static bool try_way(const CliWhatIf *what_if, const char *changes, CliWay *ret_way) {
-    g_autoptr(SimPrediction) with = cli_what_if_fits(what_if, changes);
+static bool try_way(const CliWhatIf *what_if, const char *changes, SimWanted wanted,
+                    CliWay *ret_way) {
+    g_autoptr(SimPrediction) with = cli_what_if_fits(what_if, changes, wanted);
     if (with == NULL) {
         return false;
     }
@@ -83,11 +84,12 @@ static bool try_way(const CliWhatIf *what_if, const char *changes, CliWay *ret_w
     return true;
 }
 
-static void try_settings(CliWhatIf *what_if, GArray *ways) {
-    cli_what_if_expect(what_if, settings, G_N_ELEMENTS(settings), true);
+static void try_settings(CliWhatIf *what_if, SimWanted wanted, GArray *ways) {
+    cli_what_if_expect(what_if, settings, G_N_ELEMENTS(settings), wanted);
     for (guint i = 0; i < G_N_ELEMENTS(settings); i++) {
         CliWay way;
-        if (cli_what_if_changes(what_if, settings[i]) && try_way(what_if, settings[i], &way)) {
+        if (cli_what_if_changes(what_if, settings[i]) &&
+            try_way(what_if, settings[i], wanted, &way)) {
             g_array_append_val(ways, way);
         }
     }
@@ -95,13 +97,13 @@ static void try_settings(CliWhatIf *what_if, GArray *ways) {
 
 /* More ranks, up to the first number of them with which no memory is given back; and: what else is
  * changed. */
-static void try_ranks(const CliWhatIf *what_if, const char *and, GArray *ways) {
+static void try_ranks(const CliWhatIf *what_if, const char *and, SimWanted wanted, GArray *ways) {
     uint64_t place = model_cluster_ranks(what_if->cluster);
     for (uint64_t ranks = 2 * what_if->strategy.ranks; ranks <= place; ranks *= 2) {
         g_autofree char *changes = g_strdup_printf(
             "ranks=%" G_GUINT64_FORMAT " sharding=full checkpointing=full%s", ranks, and);
         CliWay way;
-        if (try_way(what_if, changes, &way)) {
+        if (try_way(what_if, changes, wanted, &way)) {
             g_array_append_val(ways, way);
             if (way.retries == 0) {
                 return;
@@ -111,7 +113,8 @@ static void try_ranks(const CliWhatIf *what_if, const char *and, GArray *ways) {
 }
 
 /* The first of these to fit calmly, beside all that shards and recomputes; in bf16, too. */
-static void try_sharers(const CliWhatIf *what_if, const char *const *sharers, GArray *ways) {
+static void try_sharers(const CliWhatIf *what_if, const char *const *sharers, SimWanted wanted,
+                        GArray *ways) {
     static const char *const beside[] = {"", " param_dtype=bf16"};
     for (guint k = 0; k < G_N_ELEMENTS(beside); k++) {
         if (*beside[k] != '\0' && !cli_what_if_changes(what_if, beside[k] + 1)) {
@@ -121,7 +124,7 @@ static void try_sharers(const CliWhatIf *what_if, const char *const *sharers, GA
             g_autofree char *changes =
                 g_strconcat(*sharer, " sharding=full checkpointing=full", beside[k], NULL);
             CliWay way;
-            if (cli_what_if_changes(what_if, *sharer) && try_way(what_if, changes, &way)) {
+            if (cli_what_if_changes(what_if, *sharer) && try_way(what_if, changes, wanted, &way)) {
                 g_array_append_val(ways, way);
                 if (way.retries == 0) {
                     break;
@@ -196,23 +199,23 @@ static GArray *ways_new(void) {
 }
 
 /* All that fit, until one does without giving memory back. */
-static GArray *try_all(CliWhatIf *what_if) {
+static GArray *try_all(CliWhatIf *what_if, SimWanted wanted) {
     GArray *ways = ways_new();
-    try_settings(what_if, ways);
+    try_settings(what_if, wanted, ways);
     if (!has_calm(ways)) {
-        try_sharers(what_if, of_experts, ways);
+        try_sharers(what_if, of_experts, wanted, ways);
     }
     if (!has_calm(ways)) {
-        try_ranks(what_if, "", ways);
+        try_ranks(what_if, "", wanted, ways);
         if (cli_what_if_changes(what_if, "param_dtype=bf16")) {
-            try_ranks(what_if, " param_dtype=bf16", ways);
+            try_ranks(what_if, " param_dtype=bf16", wanted, ways);
         }
     }
     if (!has_calm(ways)) {
-        try_sharers(what_if, of_sequences, ways);
+        try_sharers(what_if, of_sequences, wanted, ways);
     }
     if (!has_calm(ways)) {
-        try_sharers(what_if, of_layers, ways);
+        try_sharers(what_if, of_layers, wanted, ways);
     }
     return ways;
 }
@@ -221,7 +224,7 @@ GArray *cli_ways(CliWhatIf *what_if, bool fits) {
     if (what_if == NULL) {
         return NULL;
     }
-    g_autoptr(GArray) ways = try_all(what_if);
+    g_autoptr(GArray) ways = try_all(what_if, fits ? SIM_WANTED_CALM : SIM_WANTED_FIT);
     GArray *chosen = ways_new();
     guint first = first_of(ways, fits), calm = first_of(ways, true);
     if (first < ways->len) {

@@ -261,15 +261,15 @@ static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
 }
 
 /* On the trace's cluster. */
-static SimPrediction *predict_there(gconstpointer self, const char *changes, bool fit_only,
+static SimPrediction *predict_there(gconstpointer self, const char *changes, SimWanted wanted,
                                     GError **error) {
     const CliWhatIf *what_if = self;
     SimOptions options = what_if->asked->options;
-    options.fit_only |= fit_only;
+    options.wanted = MAX(options.wanted, wanted);
     return predict(what_if, changes, NULL, &options, error);
 }
 
-void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n, bool fit_only) {
+void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n, SimWanted wanted) {
     guint cores = cli_cores(0, what_if->strategy.pipeline > 1);
     if (cores == 1) {
         return;
@@ -279,27 +279,27 @@ void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n,
     }
     for (guint i = 0; i < n; i++) {
         if (cli_what_if_changes(what_if, changes[i])) {
-            cli_what_if_ahead_give(what_if->ahead, changes[i], fit_only);
+            cli_what_if_ahead_give(what_if->ahead, changes[i], wanted);
         }
     }
 }
 
-static SimPrediction *take_or_predict(const CliWhatIf *what_if, const char *changes, bool fit_only,
-                                      GError **error) {
+static SimPrediction *take_or_predict(const CliWhatIf *what_if, const char *changes,
+                                      SimWanted wanted, GError **error) {
     SimPrediction *prediction = NULL;
     bool is_taken = what_if->ahead != NULL &&
-                    cli_what_if_ahead_take(what_if->ahead, changes, fit_only, &prediction, error);
-    return is_taken ? prediction : predict_there(what_if, changes, fit_only, error);
+                    cli_what_if_ahead_take(what_if->ahead, changes, wanted, &prediction, error);
+    return is_taken ? prediction : predict_there(what_if, changes, wanted, error);
 }
 
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error) {
     return cluster != NULL ? predict(what_if, changes, cluster, &what_if->asked->options, error)
-                           : take_or_predict(what_if, changes, false, error);
+                           : take_or_predict(what_if, changes, SIM_WANTED_ALL, error);
 }
 
-SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes) {
-    g_autoptr(SimPrediction) prediction = take_or_predict(what_if, changes, true, NULL);
+SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes, SimWanted wanted) {
+    g_autoptr(SimPrediction) prediction = take_or_predict(what_if, changes, wanted, NULL);
     bool fits = prediction != NULL && prediction->fits && !prediction->unsupported_dtype;
     return fits ? g_steal_pointer(&prediction) : NULL;
 }

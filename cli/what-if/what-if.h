@@ -46,10 +46,10 @@ const char *cli_what_if_get(const CliWhatIf *what_if, const char *key);
 /* Whether "key=value key=value" changes anything: false when each is so already. */
 bool cli_what_if_changes(const CliWhatIf *what_if, const char *changes);
 
-/* That these will be asked for, of cli_what_if() on the trace's cluster or, fit_only, of
+/* That these will be asked for, of cli_what_if() on the trace's cluster (SIM_WANTED_ALL) or of
  * cli_what_if_fits(): from now on they are predicted, on several cores (cli/host/cores.h), and
  * handed out once each. What changes nothing is left out. */
-void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n, bool fit_only);
+void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n, SimWanted wanted);
 
 /* Plays the plan with "key=value network.key=value" changed ("": as it is), on another cluster
  * unless that is NULL. An error is a refusal: the settings do not go together, or the ranks have no
@@ -57,5 +57,6 @@ void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n,
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error);
 
-/* The same on the trace's cluster where that fits; else NULL. */
-SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes);
+/* The same on the trace's cluster where that fits, or where no memory is given back (SIM_WANTED_FIT
+ * or _CALM); else NULL. */
+SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes, SimWanted wanted);

@@ -58,6 +58,7 @@ typedef struct {
     uint64_t allocator_bytes; /* or SIM_NO_LIMIT */
     const MemoryOptions *allocator;
     bool no_sharing, arena;
+    bool calm;    /* the play stops where the allocator gives memory back, as where there is none */
     bool repeats; /* steps and passes that repeat others need not be played */
     /* One of many; NULL: it stands for all. */
     const SimPeers *peers;

@@ -100,7 +100,7 @@ static PlanAnswer alloc(gpointer self, const PlanPosition *at, uint32_t buffer, 
     charge_memory(device, at);
     bool has_room = sim_memory_alloc(device->memory, buffer, at->instr->lane, at);
     book_retries(device, n_acts);
-    if (!has_room) {
+    if (!has_room || (device->setup.calm && device->n_retries > 0)) {
         device->failed_at = *at;
         device->failed_buffer = buffer;
         return PLAN_STOPPED;

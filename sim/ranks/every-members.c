@@ -116,6 +116,7 @@ bool sim_every_add(SimEvery *every, uint32_t rank, bool limited, const Trace *tr
             limited ? sim_allocator_bytes(every->task.plan, member->cluster) : SIM_NO_LIMIT,
         .allocator = options->allocator,
         .no_sharing = options->no_sharing,
+        .calm = options->wanted == SIM_WANTED_CALM,
         .arena = options->arena,
         .peers = &sim_every_peers,
         .peers_self = every,

@@ -130,6 +130,7 @@ static PlanAnswer play_once(const SimTask *task, bool limited, Trace *trace, GEr
                             .allocator = task->options->allocator,
                             .no_sharing = task->options->no_sharing,
                             .arena = task->options->arena,
+                            .calm = task->options->wanted == SIM_WANTED_CALM,
                             .repeats = !trace && task->cluster->device_lane_wake_us ==
                                                      0, /* else lanes' rest counts */
                             .slowdown = sim_task_slowdown(task)};

@@ -177,6 +177,30 @@ static void test_law_under_pressure(void) {
     assert_equal(one, all);
 }
 
+/* Who wants a calm play is told that it does not fit where memory is given back, and nothing is
+ * played behind that; elsewhere it is told what everybody is. */
+static void test_a_calm_play_ends_at_the_first_retry(void) {
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
+    g_autoptr(Plan) plan =
+        toy_network_plan("gpt-toy", "ranks=8 flavour=fsdp1 limit_all_gathers=0 micro_batch=16");
+    SimOptions options = {.steps = 4};
+    g_autoptr(SimPrediction) ample = plays_predict(plan, cluster, &options, NULL);
+    for (unsigned each = 0; each < 2; each++) {
+        SimOptions calm = {.steps = 4, .every_rank = each, .wanted = SIM_WANTED_CALM};
+        g_autoptr(ModelCluster) small = model_cluster_copy(cluster);
+        small->device_memory_bytes =
+            ample->peak_reserved_bytes - (1 << 20) + model_cluster_outside_bytes(cluster);
+        g_autoptr(SimPrediction) short_of_memory = plays_predict(plan, small, &calm, NULL);
+        g_assert_false(short_of_memory->fits);
+        calm.wanted = SIM_WANTED_FIT;
+        g_autoptr(SimPrediction) pressed = plays_predict(plan, small, &calm, NULL);
+        g_assert_true(pressed->fits && pressed->alloc_retries > 0);
+        calm.wanted = SIM_WANTED_CALM;
+        g_autoptr(SimPrediction) same = plays_predict(plan, cluster, &calm, NULL);
+        assert_equal(ample, same);
+    }
+}
+
 /* Out of memory is found at the same place. */
 static void test_out_of_memory(void) {
     g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
@@ -415,6 +439,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every/the last rank's shards", test_roles);
     g_test_add_func("/sim/every/the last rank stands for all", test_standing_rank);
     g_test_add_func("/sim/every/the same under memory pressure", test_law_under_pressure);
+    g_test_add_func("/sim/every/a calm play ends at the first retry",
+                    test_a_calm_play_ends_at_the_first_retry);
     g_test_add_func("/sim/every/out of memory", test_out_of_memory);
     g_test_add_func("/sim/every/a straggler slows all as much", test_straggler);
     g_test_add_func("/sim/every/a degraded link slows its rings", test_degraded);
