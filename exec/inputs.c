@@ -5,7 +5,11 @@
 #include "exec/convert.h"
 #include "exec/error.h"
 
-/* Of BATCH, whose dims TRACED_INPUT begins with, or of that. */
+/* BATCH begins with the dims that TRACED_INPUT does, so that one function reads either. */
+G_STATIC_ASSERT((int)BATCH_SAMPLES == (int)TRACED_INPUT_SAMPLES &&
+                (int)BATCH_SAMPLE_ELEMENTS == (int)TRACED_INPUT_SAMPLE_ELEMENTS &&
+                (int)BATCH_BOUND == (int)TRACED_INPUT_BOUND);
+
 static unsigned number_of(const ExecContext *context, const PlanOp *op) {
     bool is_first = op->kind == PLAN_OP_BATCH;
     return is_first ? 0 : (unsigned)plan_op_dims(context->role, op)[TRACED_INPUT_INPUT];
