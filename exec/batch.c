@@ -3,11 +3,13 @@
 #include <string.h>
 
 bool exec_batch_fits(const ExecContext *c, const PlanOp *op, GError **error) {
+    if (op->kind != PLAN_OP_BATCH || !c->data) {
+        return true;
+    }
     const int64_t *d = plan_op_dims(c->role, op);
-    int64_t longest = MAX(d[BATCH_SAMPLE_ELEMENTS], d[BATCH_TARGET_ELEMENTS]);
-    return op->kind != PLAN_OP_BATCH || !c->data ||
-           exec_data_fits(c->data, (uint64_t)longest * c->plan->axes[PLAN_AXIS_CONTEXT],
-                          d[BATCH_BOUND], error);
+    uint64_t longest = (uint64_t)MAX(d[BATCH_SAMPLE_ELEMENTS], d[BATCH_TARGET_ELEMENTS]);
+    return exec_data_fits(c->data, longest * c->plan->axes[PLAN_AXIS_CONTEXT], d[BATCH_BOUND],
+                          error);
 }
 
 static bool sample(const ExecTask *t, uint64_t number, uint64_t n, float *vector, int64_t *x,
