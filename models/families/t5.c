@@ -253,13 +253,6 @@ static uint32_t replace_variable(const T5 *t5, const Network *n, uint32_t x, uin
     return y;
 }
 
-static T5 decoder_of(const T5 *t5, uint64_t targets) {
-    T5 decoder = *t5;
-    decoder.walk.seq = targets ? targets : t5->encoder.seq;
-    decoder.walk.rows = decoder.walk.batch * decoder.walk.seq;
-    return decoder;
-}
-
 /* What the encoder makes of the tokens; its last block's result and its bias outlive it, in two of
  * Python's variables. */
 static uint32_t encode(const T5 *t5, uint64_t layers, const Network *n, uint32_t tokens,
@@ -280,7 +273,9 @@ static uint32_t encode(const T5 *t5, uint64_t layers, const Network *n, uint32_t
 }
 
 static void walk(const T5 *encoder, const ModelNetwork *network, const Network *n) {
-    T5 decoder = decoder_of(encoder, network->target_seq), *t5 = &decoder;
+    T5 decoder = *encoder, *t5 = &decoder;
+    decoder.walk = model_walk_along(&encoder->walk,
+                                    network->target_seq ? network->target_seq : encoder->walk.seq);
     const ModelWalk *w = &t5->walk;
     uint32_t tokens = plan_graph_input(w->graph, PLAN_INT64, t5->encoder.rows, t5->vocab);
     uint32_t targets = plan_graph_input(w->graph, PLAN_INT64, w->rows, t5->vocab);

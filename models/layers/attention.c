@@ -160,14 +160,6 @@ static uint64_t keys_of(const ModelWalk *w, const ModelAttention *a) {
     return a->keys ? a->keys : w->seq;
 }
 
-/* A walk along keys and values, which may be more or fewer than queries. */
-static ModelWalk along_keys(const ModelWalk *w, const ModelAttention *a) {
-    ModelWalk along = *w;
-    along.seq = keys_of(w, a);
-    along.rows = w->batch * along.seq;
-    return along;
-}
-
 /* Strides can tell heads from rows in one sequence, and where either is one: else copies must. */
 static bool is_strided(const ModelWalk *w, const ModelAttention *a, uint64_t stride) {
     bool is_row = w->seq == 1 && stride == a->heads * a->head_dim;
@@ -308,7 +300,7 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
                               uint32_t v) {
     bool inside = is_strided(w, a, a->q_stride); /* heads lie inside a token's row */
     uint64_t own = a->heads * a->head_dim;
-    ModelWalk along = along_keys(w, a);
+    ModelWalk along = model_walk_along(w, keys_of(w, a));
     uint64_t elements = w->batch * a->heads * w->seq * along.seq;
     bool repeated = repeats(w, a); /* which copies apart */
     bool kv_inside = is_strided(&along, a, a->k_stride) && !repeated;

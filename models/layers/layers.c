@@ -22,6 +22,13 @@ ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
                        .norms_from_one = network->norms_from_one};
 }
 
+ModelWalk model_walk_along(const ModelWalk *w, uint64_t seq) {
+    ModelWalk along = *w;
+    along.seq = seq;
+    along.rows = w->batch * seq;
+    return along;
+}
+
 /* ---- declaring ------------------------------------------------------------------------------ */
 
 static const double INIT_STD = 0.02; /* GPT-2's; Radford et al. 2019 */

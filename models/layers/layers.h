@@ -29,6 +29,8 @@ typedef struct {
 } ModelWalk;
 
 ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph);
+/* The same along sequences of another length. */
+ModelWalk model_walk_along(const ModelWalk *w, uint64_t seq);
 
 /* ---- declaring ------------------------------------------------------------------------------- */
 
