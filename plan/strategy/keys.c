@@ -119,6 +119,7 @@ static bool set_number(PlanStrategy *strategy, unsigned row, const char *value, 
 /* What PyTorch and others call it; in lower case, '-' for '_'. */
 static const struct {
     const char *ours, *theirs;
+    const char *instead; /* what is said where ours does not stand for theirs; NULL: it does */
 } values[] = {
     {"full", "full-shard zero3 zero-3 fsdp fsdp2 yes true on all"},
     {"grad-op", "shard-grad-op zero2 zero-2"},
@@ -138,15 +139,9 @@ static const struct {
     {"adamw", "adamw-torch adamw-torch-fused adamw-hf"},
     {"yes", "true on 1"},
     {"no", "false off 0"},
-};
-
-/* Words that no value here stands for, beside one that the key has. */
-static const struct {
-    const char *theirs, *beside, *hint;
-} others[] = {
-    {"fp8 float8 e4m3", "bf16", "; linear layers in float8 are asked for by float8"},
-    {"adamw-8bit adam-8bit adamw8bit adam8bit paged-adamw-8bit adamw-bnb-8bit paged-adamw-32bit",
-     "adamw",
+    {"bf16", "fp8 float8 e4m3", "; linear layers in float8 are asked for by float8"},
+    {"adamw",
+     "adamw-8bit adam-8bit adamw8bit adam8bit paged-adamw-8bit adamw-bnb-8bit paged-adamw-32bit",
      "; 8-bit and paged optimizers are not planned: with 8 bits a number the state is a quarter of "
      "adamw's"},
 };
@@ -183,14 +178,8 @@ static char *meant_by(char **names, const char *value) {
         bool is_meant = g_str_equal(values[i].ours, plain) ||
                         g_strv_contains((const char *const *)theirs, plain);
         if (is_meant && g_strv_contains((const char *const *)names, values[i].ours)) {
-            return g_strdup_printf("; did you mean %s?", values[i].ours);
-        }
-    }
-    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
-        g_auto(GStrv) theirs = g_strsplit(others[i].theirs, " ", -1);
-        if (g_strv_contains((const char *const *)theirs, plain) &&
-            g_strv_contains((const char *const *)names, others[i].beside)) {
-            return g_strdup(others[i].hint);
+            return values[i].instead ? g_strdup(values[i].instead)
+                                     : g_strdup_printf("; did you mean %s?", values[i].ours);
         }
     }
     char *module = as_module(names, value);
