@@ -159,19 +159,41 @@ static void test_standing_rank(void) {
     g_assert_cmpuint(one->peak.at.allocated_bytes, <, all->peak.at.allocated_bytes);
 }
 
-/* Memory so short that the allocator gives segments back and tries again: it waits for its device
- * from deep inside an allocation, and that for other ranks. */
-static void test_law_under_pressure(void) {
-    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
-    g_autoptr(Plan) plan =
-        toy_network_plan("gpt-toy", "ranks=8 flavour=fsdp1 limit_all_gathers=0 micro_batch=16");
+/* A plan on a machine with memory enough, and on one with so little that the allocator gives
+ * segments back and tries again: it waits for its device from deep inside an allocation, and that
+ * for other ranks. */
+typedef struct {
+    Plan *plan;
+    ModelCluster *ample, *small;
+    SimPrediction *on_ample;
+} Pressure;
+
+static void clear_pressure(Pressure *p) {
+    plan_free(p->plan);
+    model_cluster_free(p->ample);
+    model_cluster_free(p->small);
+    sim_prediction_free(p->on_ample);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Pressure, clear_pressure)
+
+static Pressure make_pressure(void) {
     SimOptions options = {.steps = 4};
-    g_autoptr(SimPrediction) ample = plays_predict(plan, cluster, &options, NULL);
-    cluster->device_memory_bytes =
-        ample->peak_reserved_bytes - (1 << 20) + model_cluster_outside_bytes(cluster);
-    g_autoptr(SimPrediction) one = plays_predict(plan, cluster, &options, NULL);
+    Pressure p = {.plan = toy_network_plan(
+                      "gpt-toy", "ranks=8 flavour=fsdp1 limit_all_gathers=0 micro_batch=16"),
+                  .ample = plays_cluster("a100-node"),
+                  .small = plays_cluster("a100-node")};
+    p.on_ample = plays_predict(p.plan, p.ample, &options, NULL);
+    p.small->device_memory_bytes =
+        p.on_ample->peak_reserved_bytes - (1 << 20) + model_cluster_outside_bytes(p.small);
+    return p;
+}
+
+static void test_law_under_pressure(void) {
+    g_auto(Pressure) p = make_pressure();
+    SimOptions options = {.steps = 4};
+    g_autoptr(SimPrediction) one = plays_predict(p.plan, p.small, &options, NULL);
     options.every_rank = true;
-    g_autoptr(SimPrediction) all = plays_predict(plan, cluster, &options, NULL);
+    g_autoptr(SimPrediction) all = plays_predict(p.plan, p.small, &options, NULL);
     g_assert_true(one->fits && all->fits);
     g_assert_cmpuint(one->alloc_retries, >, 0);
     assert_equal(one, all);
@@ -180,24 +202,16 @@ static void test_law_under_pressure(void) {
 /* Who wants a calm play is told that it does not fit where memory is given back, and nothing is
  * played behind that; elsewhere it is told what everybody is. */
 static void test_a_calm_play_ends_at_the_first_retry(void) {
-    g_autoptr(ModelCluster) cluster = plays_cluster("a100-node");
-    g_autoptr(Plan) plan =
-        toy_network_plan("gpt-toy", "ranks=8 flavour=fsdp1 limit_all_gathers=0 micro_batch=16");
-    SimOptions options = {.steps = 4};
-    g_autoptr(SimPrediction) ample = plays_predict(plan, cluster, &options, NULL);
+    g_auto(Pressure) p = make_pressure();
     for (unsigned each = 0; each < 2; each++) {
+        SimOptions fit = {.steps = 4, .every_rank = each, .wanted = SIM_WANTED_FIT};
         SimOptions calm = {.steps = 4, .every_rank = each, .wanted = SIM_WANTED_CALM};
-        g_autoptr(ModelCluster) small = model_cluster_copy(cluster);
-        small->device_memory_bytes =
-            ample->peak_reserved_bytes - (1 << 20) + model_cluster_outside_bytes(cluster);
-        g_autoptr(SimPrediction) short_of_memory = plays_predict(plan, small, &calm, NULL);
-        g_assert_false(short_of_memory->fits);
-        calm.wanted = SIM_WANTED_FIT;
-        g_autoptr(SimPrediction) pressed = plays_predict(plan, small, &calm, NULL);
+        g_autoptr(SimPrediction) pressed = plays_predict(p.plan, p.small, &fit, NULL);
         g_assert_true(pressed->fits && pressed->alloc_retries > 0);
-        calm.wanted = SIM_WANTED_CALM;
-        g_autoptr(SimPrediction) same = plays_predict(plan, cluster, &calm, NULL);
-        assert_equal(ample, same);
+        g_autoptr(SimPrediction) given_up = plays_predict(p.plan, p.small, &calm, NULL);
+        g_assert_false(given_up->fits);
+        g_autoptr(SimPrediction) same = plays_predict(p.plan, p.ample, &calm, NULL);
+        assert_equal(p.on_ample, same);
     }
 }
 
