@@ -51,8 +51,8 @@ typedef struct {
                                play was told; NULL: not wanted */
     uint32_t rank;          /* in representative play, the rank that stands for all */
     SimWanted wanted;
-    bool unplayed; /* what a play refuses before it begins is refused, and no more is done:
-                             * of the result's figures only flops are known */
+    bool unplayed; /* what a play refuses before it begins is refused, and no more is done: of the
+                    * result's figures only flops are known */
 
     bool memory_of_first; /* if several ranks are played, show the memory of the first, not of the
                            * fullest */

@@ -1,9 +1,9 @@
 #include "plan/build/train.h"
-#include "plan/optimizer/optimizer.h"
 
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 #include "plan/build/evaluate.h"
+#include "plan/optimizer/optimizer.h"
 
 void plan_next_batch(PlanRun *run, uint64_t n_passes) {
     const PlanGraph *graph = run->graph;
