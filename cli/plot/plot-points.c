@@ -1,6 +1,5 @@
 #include "cli/plot/plot-points.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "cli/options/command.h"
@@ -9,7 +8,6 @@
 #include "cli/say/output.h"
 #include "cli/say/rows-csv.h"
 #include "cli/source/cluster.h"
-#include "cli/validate/validate.h"
 #include "trace/text.h"
 
 static bool predict(CliPoints *points, const char *network, const CliPointsPlot *options,
@@ -82,107 +80,6 @@ static bool draw(PlotPointsPicture picture, const CliPoints *points, const CliPo
         *ret_text = g_string_free(plot_points_rows(points->points, &plot), FALSE);
     }
     return true;
-}
-
-static bool draw_validation(const GArray *points, const char *output, char **ret_text,
-                            GError **error) {
-    g_autofree char *name = plot_points_script(PLOT_POINTS_VALIDATION, output);
-    g_autofree char *folder = cli_plots_folder(name, error);
-    PlotPointsOptions plot = {
-        .title = "published runs",
-        .cost_name = "",
-        .x_name = "measured",
-        .x_is_number = true,
-        .limit_bytes = NAN,
-        .marks_name = "",
-        .scripts = folder,
-        .output = output,
-        .columns = cli_terminal_columns(),
-        .characters = cli_terminal_characters(),
-    };
-    return folder != NULL && plot_points(PLOT_POINTS_VALIDATION, points, &plot, ret_text, error);
-}
-
-static bool is_predicted(const CliValidatedRow *row) {
-    return !row->skipped && !((isnan(row->measured) || isnan(row->predicted)) &&
-                              (isnan(row->measured_gib) || isnan(row->predicted_gib)));
-}
-
-/* A table's name without ".csv"; interned. */
-static const char *series_of(const CliValidatedTable *table) {
-    g_autofree char *name = g_strdup(table->name);
-    if (g_str_has_suffix(name, ".csv")) {
-        name[strlen(name) - strlen(".csv")] = '\0';
-    }
-    return g_intern_string(name);
-}
-
-/* A point a row that could be predicted, a series a table. */
-static GArray *validation_points(const CliValidation *validation) {
-    GArray *points = g_array_new(FALSE, FALSE, sizeof(PlotPoint));
-    for (guint i = 0; i < validation->tables->len; i++) {
-        const CliValidatedTable *table = validation->tables->pdata[i];
-        double ns_per_unit = g_str_equal(table->unit, "ms") ? 1e6 : 1e3;
-        for (guint k = 0; k < table->rows->len; k++) {
-            const CliValidatedRow *row = &g_array_index(table->rows, CliValidatedRow, k);
-            if (!is_predicted(row)) {
-                continue;
-            }
-            PlotPoint point = {.series = series_of(table),
-                               .label = row->label != NULL ? row->label : "",
-                               .x = row->measured * ns_per_unit,
-                               .fits = true,
-                               .step_ns = row->predicted * ns_per_unit,
-                               .least_ns = NAN,
-                               .most_ns = NAN,
-                               .cost_ns = NAN,
-                               .allocated_bytes = NAN,
-                               .reserved_bytes = row->predicted_gib * CLI_BYTES_PER_GIB,
-                               .flops_per_s = NAN,
-                               .published_bytes = isnan(row->measured_gib)
-                                                      ? 0
-                                                      : row->measured_gib * CLI_BYTES_PER_GIB};
-            g_array_append_val(points, point);
-        }
-    }
-    return points;
-}
-
-#define TABLES                                                                                     \
-    "tables of published runs, as foreshard validate takes them: "                                 \
-    "--picture validation tests/validation/train_fsdp_paper.csv"
-
-int cli_plot_validation(int n_words, char **words, const char *output,
-                        const CliPlanSource *source) {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
-    if (n_words == 0) {
-        return cli_complain(CLI_BAD_INPUT, "give " TABLES);
-    }
-    for (int i = 0; i < n_words; i++) {
-        if (!g_file_test(words[i], G_FILE_TEST_EXISTS)) {
-            return cli_complain(CLI_BAD_INPUT, "%s: there is no such file; give " TABLES, words[i]);
-        }
-    }
-    if (cli_plan_source_is_set(source)) {
-        g_autofree char *given = cli_plan_source_text(source);
-        return cli_complain(CLI_BAD_INPUT,
-                            "%s: runs are predicted with the settings that their table has; leave "
-                            "these away",
-                            given);
-    }
-    for (int i = 0; i < n_words; i++) {
-        if (!cli_validation_add(validation, words[i], &error)) {
-            return cli_complain(CLI_BAD_INPUT, "%s", error->message);
-        }
-    }
-    g_autoptr(GArray) points = validation_points(validation);
-    g_autofree char *text = NULL;
-    if (!draw_validation(points, output, &text, &error)) {
-        return cli_complain(cli_picture_status(error), "%s", error->message);
-    }
-    cli_print_picture(text);
-    return CLI_OK;
 }
 
 /* "wrap=block: why", of which "why". */

@@ -16,11 +16,11 @@ do for [k = 1:n_series] {
 }
 do for [k = 1:n_series] { series[k] = series[k][shared + 1:*] }
 
-left = 0.07
+left = 0.055
 set label 1001 sprintf("Predicted against measured: %s", plan_title) \
     at screen left, screen title_y font title_font noenhanced
 set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
-key_x = published_known ? 0.84 : 0.60
+key_x = published_known ? 0.80 : 0.60
 key_top = 0.85
 uses_limit = 0
 joined = 0
@@ -35,7 +35,7 @@ set multiplot
 has_times = most_x > 0
 if (has_times) {
     set lmargin at screen left
-    set rmargin at screen (published_known ? 0.405 : left + 0.5)
+    set rmargin at screen (published_known ? left + 0.335 : left + 0.5)
     panel_title = "step time"
     panel_low = least_x < least_step_ns ? least_x : least_step_ns
     panel_high = most_x > most_step_ns ? most_x : most_step_ns
@@ -47,8 +47,8 @@ if (has_times) {
     do for [n = 1:1100] { unset label n }
 }
 if (published_known) {
-    set lmargin at screen (has_times ? 0.475 : left)
-    set rmargin at screen (has_times ? 0.81 : left + 0.5)
+    set lmargin at screen (has_times ? 0.455 : left)
+    set rmargin at screen (has_times ? 0.79 : left + 0.5)
     panel_title = "peak of memory"
     panel_low = least_peak
     panel_high = most_peak

@@ -236,6 +236,27 @@ static void knobs(void) {
     expect("plot k.trace -k wrop=block", 2, "", "k.trace: the trace's strategy has no wrop");
 }
 
+/* Published runs are told apart by table; of more tables than colours, by what limits them. */
+static void published_runs(void) {
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (!gnuplot) {
+        g_test_skip("gnuplot is not installed");
+        return;
+    }
+    write_file("ours.csv", "hardware,framework,model,gpus,seq_len,micro_batch,sharding_strategy,"
+                           "tokens_per_s_per_gpu\n"
+                           "A100-80GB,PyTorch FSDP2,llama2-7b,8,4096,2,FULL_SHARD,3500\n"
+                           "A100-80GB,PyTorch FSDP2,gpt2,8,128,1,FULL_SHARD,1000\n");
+    g_autoptr(GString) words = g_string_new("plot -p validation");
+    for (unsigned i = 0; i < 8; i++) {
+        g_string_append(words, " ours.csv");
+    }
+    expect(words->str, 0, "a   ours", "");
+    g_string_append(words, " ours.csv");
+    expect(words->str, 0, "a   bound by arithmetic", "");
+    expect(words->str, 0, "b   bound by the host", "");
+}
+
 static void traces(void) {
     expect("predict gpt-toy --cluster this-machine --trace a.trace", 0, "fits", "");
     expect("predict mlp-toy --cluster this-machine --trace b.trace", 0, "fits", "");
@@ -317,6 +338,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/commands/validate", validate);
     g_test_add_func("/cli/commands/network keys", network_keys);
     g_test_add_func("/cli/commands/knobs", knobs);
+    g_test_add_func("/cli/commands/published-runs", published_runs);
     g_test_add_func("/cli/commands/traces", traces);
     g_test_add_func("/cli/commands/lists", lists);
     return shell_finish(g_test_run());
