@@ -18,6 +18,21 @@ ModelCluster *model_cluster_copy(const ModelCluster *cluster) {
     return copy;
 }
 
+static void forget_kinds(ModelCluster *cluster) {
+    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
+        model_cluster_free(cluster->kinds[i]);
+    }
+    g_clear_pointer(&cluster->kinds, g_free);
+    g_clear_pointer(&cluster->kind_of_node, g_free);
+    cluster->n_kinds = 0;
+}
+
+ModelCluster *model_cluster_of_kind(const ModelCluster *cluster, uint32_t kind) {
+    ModelCluster *one = model_cluster_copy(kind ? cluster->kinds[kind - 1] : cluster);
+    forget_kinds(one);
+    return one;
+}
+
 void model_cluster_force_nccl(ModelCluster *cluster, const char *algo, const char *proto) {
     g_free(cluster->nccl_algo);
     g_free(cluster->nccl_proto);
@@ -36,11 +51,7 @@ void model_cluster_free(ModelCluster *cluster) {
         g_free(cluster->digest);
         g_free(cluster->nccl_algo);
         g_free(cluster->nccl_proto);
-        for (uint32_t i = 0; i < cluster->n_kinds; i++) {
-            model_cluster_free(cluster->kinds[i]);
-        }
-        g_free(cluster->kinds);
-        g_free(cluster->kind_of_node);
+        forget_kinds(cluster);
         g_free(cluster);
     }
 }

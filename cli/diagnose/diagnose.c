@@ -51,14 +51,16 @@ enum {
 #undef SETTING
 #undef MACHINE
         ,
-    N_TRIED = N_ROWS + 2 * CLI_N_BASELINES /* each checkpointed or not */
+    N_UNEQUAL = 2,                                     /* unequal.c */
+    N_TRIED = N_ROWS + N_UNEQUAL + 2 * CLI_N_BASELINES /* each checkpointed or not */
 };
 
 void cli_diagnosis_note_progress(CliDiagnosis *diagnosis) {
     cli_progress_show(diagnosis->progress, (double)++diagnosis->n_tried / N_TRIED);
 }
 
-static void add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPrediction *with) {
+void cli_diagnosis_add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy,
+                              const SimPrediction *with) {
     const SimPrediction *base = diagnosis->base;
     remedy.fits = with->fits;
     remedy.retries = with->alloc_retries;
@@ -118,7 +120,7 @@ static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
     if (remedy.cause == NULL && with->alloc_retries < diagnosis->base->alloc_retries) {
         remedy.cause = "the allocator frees its cache and asks the GPU again (retries)";
     }
-    add_remedy(diagnosis, remedy, with);
+    cli_diagnosis_add_remedy(diagnosis, remedy, with);
 }
 
 static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change)(ModelCluster *)) {
@@ -130,7 +132,7 @@ static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change
     }
     g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, "", cluster, NULL);
     if (with != NULL) {
-        add_remedy(diagnosis, remedy, with);
+        cli_diagnosis_add_remedy(diagnosis, remedy, with);
     }
 }
 
@@ -182,6 +184,7 @@ static void try_all(CliDiagnosis *diagnosis) {
 #include "cli/diagnose/remedies.def"
 #undef SETTING
 #undef MACHINE
+    cli_diagnosis_try_equal(diagnosis);
     add_waits(diagnosis);
 }
 

@@ -2,7 +2,7 @@
  *
  * Evidence comes from the trace (who waits for whom, who holds what); each remedy is priced by
  * predicting the plan with one setting changed, or the machine with one part four times as fast
- * (the host ten times).
+ * (the host ten times), or with all its parts alike.
  *
  * What causes the most is named first: by the time a step would lose with it. A setting that costs
  * nothing counts in full; a machine that is to be bought or a program that is to be changed, half;
@@ -42,7 +42,7 @@ typedef enum {
 
 /* A remedy and what it would change; step and bytes are the remedy's less the plan's own. */
 typedef struct {
-    const char *changes; /* "wrap=block"; NULL: a machine's part */
+    const char *changes; /* "wrap=block"; NULL: of the machine */
     const char *cause;   /* NULL: it lowers memory and is no cause of lost time */
     const char *remedy;
     CliPrice price;
@@ -95,6 +95,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
 
 /* One more of all that is tried has been. */
 void cli_diagnosis_note_progress(CliDiagnosis *diagnosis);
+/* with: what is predicted with the remedy; what it changes is worked out of that. */
+void cli_diagnosis_add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPrediction *with);
+/* Ranks that are all alike, where they are not. */
+void cli_diagnosis_try_equal(CliDiagnosis *diagnosis);
 /* Simple strategies, each checkpointed or not. */
 void cli_diagnosis_predict_baselines(CliDiagnosis *diagnosis);
 /* The baseline with the shortest step of those that fit and are as precise; NULL: none is. */

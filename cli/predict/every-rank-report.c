@@ -39,7 +39,50 @@ static void print_row(const SimPrediction *prediction, uint32_t rank, uint64_t a
            sim_ms(book->exposed_ns), sim_ms(book->lost_ns), book->n_last, sim_ms(book->held_ns));
 }
 
-/* The first rows of an order over all ranks. */
+typedef struct {
+    const char *name; /* a rank's node_kind */
+    uint32_t n_ranks;
+    SimTime compute_ns, exposed_ns, lost_ns; /* sums */
+} KindBook;
+
+/* A row for each kind of node, in the order of ranks. */
+static GArray *sum_kinds(const SimPrediction *prediction) {
+    GArray *kinds = g_array_new(FALSE, FALSE, sizeof(KindBook));
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        const SimRankBook *book = &prediction->ranks[rank];
+        guint i = 0;
+        while (i < kinds->len &&
+               !g_str_equal(g_array_index(kinds, KindBook, i).name, book->node_kind)) {
+            i++;
+        }
+        if (i == kinds->len) {
+            const KindBook fresh = {.name = book->node_kind};
+            g_array_append_val(kinds, fresh);
+        }
+        KindBook *kind = &g_array_index(kinds, KindBook, i);
+        kind->n_ranks++;
+        kind->compute_ns += book->compute_ns;
+        kind->exposed_ns += book->exposed_ns;
+        kind->lost_ns += book->lost_ns;
+    }
+    return kinds;
+}
+
+static void print_kinds(const SimPrediction *prediction) {
+    g_autoptr(GArray) kinds = sum_kinds(prediction);
+    if (kinds->len < 2) {
+        return;
+    }
+    printf("kinds of node, the mean of their ranks\n");
+    for (guint i = 0; i < kinds->len; i++) {
+        const KindBook *kind = &g_array_index(kinds, KindBook, i);
+        printf("  %5u ranks  %-16.16s %10.3f ms %10.3f ms %10.3f ms\n", kind->n_ranks, kind->name,
+               sim_ms(kind->compute_ns / kind->n_ranks), sim_ms(kind->exposed_ns / kind->n_ranks),
+               sim_ms(kind->lost_ns / kind->n_ranks));
+    }
+}
+
+/* The first rows of an order over all ranks, of those that have any of such time. */
 static void print_first(const SimPrediction *prediction, uint64_t a_node,
                         SimTime (*time_of)(const SimRankBook *book), const char *title) {
     Order order = {prediction->ranks, time_of};
@@ -49,7 +92,7 @@ static void print_first(const SimPrediction *prediction, uint64_t a_node,
     }
     g_qsort_with_data(ranks, (gint)prediction->n_ranks, sizeof *ranks, compare, &order);
     printf("%s\n", title);
-    for (uint32_t i = 0; i < WORST_ROWS; i++) {
+    for (uint32_t i = 0; i < WORST_ROWS && time_of(&prediction->ranks[ranks[i]]) > 0; i++) {
         print_row(prediction, ranks[i], a_node);
     }
 }
@@ -75,6 +118,7 @@ void cli_every_rank_print(const SimJitter *jitter, const SimPrediction *predicti
             sim_ms(exposed / prediction->n_ranks), sim_ms(lost / prediction->n_ranks));
     printf("   rank  node  kind                computes      exposed   others late   was last   "
            "held up others\n");
+    print_kinds(prediction);
     if (prediction->n_ranks <= ALL_ROWS) {
         for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
             print_row(prediction, rank, a_node);

@@ -298,6 +298,12 @@ SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            : take_or_predict(what_if, changes, SIM_WANTED_ALL, error);
 }
 
+SimPrediction *cli_what_if_untroubled(const CliWhatIf *what_if, GError **error) {
+    SimOptions options = what_if->asked->options;
+    options.n_troubles = 0;
+    return predict(what_if, "", NULL, &options, error);
+}
+
 SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes, SimWanted wanted) {
     g_autoptr(SimPrediction) prediction = take_or_predict(what_if, changes, wanted, NULL);
     bool fits = prediction != NULL && prediction->fits && !prediction->unsupported_dtype;

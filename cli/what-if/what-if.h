@@ -57,6 +57,10 @@ void cli_what_if_expect(CliWhatIf *what_if, const char *const *changes, guint n,
 SimPrediction *cli_what_if(const CliWhatIf *what_if, const char *changes,
                            const ModelCluster *cluster, GError **error);
 
+/* Plays the plan as it is, with no GPU slower and no link weaker than others of its kind (--slow,
+ * --degrade). */
+SimPrediction *cli_what_if_untroubled(const CliWhatIf *what_if, GError **error);
+
 /* The same on the trace's cluster where that fits, or where no memory is given back (SIM_WANTED_FIT
  * or _CALM); else NULL. */
 SimPrediction *cli_what_if_fits(const CliWhatIf *what_if, const char *changes, SimWanted wanted);

@@ -34,6 +34,28 @@ static void idle_keys_are_not_tried(void) {
     g_assert_nonnull(strstr(first.out, "limit_all_gathers=0"));
 }
 
+/* All wait for the slowest: what that costs is priced against ranks that are alike. */
+static void unequal_ranks(void) {
+    write_cluster("mixed.ini", "dgx-h100", "\nwatts",
+                  "700\n[nodes old]\nat = 1\nlike = a100-node\n[device]");
+    const char *words =
+        "diagnose llama3-8b -n 16 --param-dtype bf16 --checkpointing full --cluster";
+    g_autofree char *mixed = g_strconcat(words, " mixed.ini", NULL);
+    expect(mixed, 0,
+           "7. bottleneck: nodes are of several kinds, and the quicker ones wait for the slower; "
+           "train on nodes of one kind (priced: all of them H100-SXM5-80GB)",
+           "");
+    expect("predict llama3-8b -n 16 --param-dtype bf16 --cluster dgx-h100 --every-rank --slow "
+           "rank=3:1.5 --trace slow.trace",
+           0, "fits: yes", "");
+    expect("diagnose slow.trace", 0, "7. bottleneck: some GPUs are slower, or some links weaker,",
+           "");
+    g_autofree char *equal = g_strconcat(words, " dgx-h100", NULL);
+    g_auto(Result) alike = run(equal);
+    g_assert_cmpint(alike.status, ==, 0);
+    g_assert_null(strstr(alike.out, "wait for"));
+}
+
 /* Whether to share experts; what it is held against shares none. */
 static void whether_to_share_experts(void) {
     const char *words = "diagnose mixtral-8x7b -n 32 --seq 4096 --param-dtype bf16 "
@@ -294,6 +316,7 @@ static void diagnoses_of_too_much(void) {
 
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
+    g_test_add_func("/cli/diagnoses/unequal ranks", unequal_ranks);
     g_test_add_func("/cli/diagnoses/stages against one batch", stages_against_one_batch);
     g_test_add_func("/cli/diagnoses/what is left to turn", what_is_left_to_turn);
     g_test_add_func("/cli/diagnoses/idle keys are not tried", idle_keys_are_not_tried);

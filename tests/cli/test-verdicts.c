@@ -213,8 +213,8 @@ static void kinds_of_node(void) {
            "");
     expect("explain every_rank gpt-toy -n 16 --cluster mixed.ini", 0, "\n  rank 15 ", "");
     expect("plot gpt-toy -n 16 --cluster mixed.ini --knob wrap=block,whole", 0, "\nwhole ", "");
-    expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini --every-rank", 0, "old",
-           "");
+    expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini --every-rank", 0,
+           "kinds of node, the mean of their ranks\n      8 ranks  A100-SXM4-80GB ", "");
     expect("predict gpt-toy -n 16 --param-dtype bf16 --cluster mixed.ini --every-rank", 0,
            "fits: NO, V100-SXM2-32GB cannot compute in bf16; choose another --param-dtype", "");
     expect("predict gpt-toy -n 8 --cluster mixed.ini", 0, "fits: yes", "");
