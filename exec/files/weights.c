@@ -128,11 +128,17 @@ void exec_weights_free(ExecWeights *weights) {
     g_free(weights);
 }
 
+/* A file's numbers may begin at any byte: its header is as long as it is. */
 void exec_weights_get(const ExecWeights *weights, uint32_t parameter, uint64_t first, uint64_t n,
                       float *to) {
     const Tensor *tensor = &weights->tensors[parameter];
-    exec_convert(to, PLAN_FP32, tensor->data + first * plan_dtype_bytes(tensor->dtype),
-                 tensor->dtype, n);
+    uint64_t size = plan_dtype_bytes(tensor->dtype);
+    uint32_t block[4096];
+    for (uint64_t done = 0, part; done < n; done += part) {
+        part = MIN(n - done, G_N_ELEMENTS(block));
+        memcpy(block, tensor->data + (first + done) * size, part * size);
+        exec_convert(to + done, PLAN_FP32, block, tensor->dtype, part);
+    }
 }
 
 bool exec_weights_has_buffer(const ExecWeights *weights, const char *name, uint64_t bytes,
