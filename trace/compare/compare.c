@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "trace/by-rank.h"
 #include "trace/compare/private.h"
 #include "trace/quantile.h"
 
@@ -112,21 +113,10 @@ static void add_rows(TraceComparison *comparison) {
     }
 }
 
-/* The memory rows of a rank, in order of step and instruction. */
-static GPtrArray *memory_of(const Trace *trace, uint32_t rank) {
-    GPtrArray *rows = g_ptr_array_new();
-    for (guint i = 0; i < trace->memory->len; i++) {
-        if (trace_memory(trace, i)->rank == rank) {
-            g_ptr_array_add(rows, (gpointer)trace_memory(trace, i));
-        }
-    }
-    return rows;
-}
-
-static bool has_step(const GPtrArray *rows, int32_t step) {
-    const TraceMemoryRow *first = rows->len > 0 ? rows->pdata[0] : NULL;
-    const TraceMemoryRow *last = rows->len > 0 ? rows->pdata[rows->len - 1] : NULL;
-    return first != NULL && step >= first->step && step <= last->step;
+static bool has_step(const Trace *alone, int32_t step) {
+    guint n = alone->memory->len;
+    return n > 0 && step >= trace_memory(alone, 0)->step &&
+           step <= trace_memory(alone, n - 1)->step;
 }
 
 static void compare_memory_rows(TraceComparison *comparison, const TraceMemoryRow *a,
@@ -151,13 +141,12 @@ static void compare_memory_rows(TraceComparison *comparison, const TraceMemoryRo
     }
 }
 
-static void compare_memory(TraceComparison *comparison, uint32_t first_rank, uint32_t second_rank) {
-    g_autoptr(GPtrArray) first = memory_of(comparison->traces[0], first_rank);
-    g_autoptr(GPtrArray) second = memory_of(comparison->traces[1], second_rank);
+/* Of one rank each; rows are in order of step and instruction. */
+static void compare_memory(TraceComparison *comparison, const Trace *first, const Trace *second) {
     guint i = 0, k = 0;
-    while (i < first->len || k < second->len) {
-        const TraceMemoryRow *a = i < first->len ? first->pdata[i] : NULL;
-        const TraceMemoryRow *b = k < second->len ? second->pdata[k] : NULL;
+    while (i < first->memory->len || k < second->memory->len) {
+        const TraceMemoryRow *a = i < first->memory->len ? trace_memory(first, i) : NULL;
+        const TraceMemoryRow *b = k < second->memory->len ? trace_memory(second, k) : NULL;
         bool a_first = b == NULL ||
                        (a != NULL &&
                         (a->step != b->step ? a->step < b->step : a->instruction < b->instruction));
@@ -175,20 +164,47 @@ static void compare_memory(TraceComparison *comparison, uint32_t first_rank, uin
     }
 }
 
-/* The rank of the first trace that plays what this rank of the second plays; TRACE_NONE: none. */
-static uint32_t counterpart(const TraceComparison *comparison, const TraceRank *rank) {
-    const Trace *first = comparison->traces[0];
-    if (trace_role_of_rank(first, rank->rank) == rank->role) {
-        return rank->rank;
-    }
-    uint32_t found = TRACE_NONE;
-    for (guint i = 0; i < first->ranks->len; i++) {
-        const TraceRank *entry = &g_array_index(first->ranks, TraceRank, i);
-        if (entry->role == rank->role) {
-            found = MIN(found, entry->rank);
+static const TraceRank *rank_at(const Trace *trace, guint place) {
+    return &g_array_index(trace->ranks, TraceRank, place);
+}
+
+/* The place of the first trace's rank that plays what this rank of the second plays: the same one,
+ * or else the lowest; the number of its ranks: none. */
+static guint counterpart(const Trace *first, const TraceRank *rank) {
+    guint n = first->ranks->len, found = n;
+    for (guint i = 0; i < n; i++) {
+        const TraceRank *entry = rank_at(first, i);
+        if (entry->role == rank->role && entry->rank == rank->rank) {
+            return i;
+        }
+        if (entry->role == rank->role &&
+            (found == n || entry->rank < rank_at(first, found)->rank)) {
+            found = i;
         }
     }
     return found;
+}
+
+/* Rank by rank. ret_pair: the ranks by which times are compared; TRACE_NONE: there are none. */
+static void compare_ranks(TraceComparison *comparison, uint32_t *ret_pair) {
+    const Trace *first = comparison->traces[0], *second = comparison->traces[1];
+    g_autoptr(TraceByRank) of_first = trace_by_rank_new(first);
+    g_autoptr(TraceByRank) of_second = trace_by_rank_new(second);
+    ret_pair[0] = ret_pair[1] = TRACE_NONE;
+    for (guint i = 0; i < second->ranks->len; i++) {
+        const TraceRank *rank = rank_at(second, i);
+        guint other = counterpart(first, rank);
+        if (other == first->ranks->len) {
+            continue;
+        }
+        comparison->n_ranks++;
+        compare_memory(comparison, trace_by_rank_alone(of_first, other),
+                       trace_by_rank_alone(of_second, i));
+        if (rank->rank < ret_pair[1]) {
+            ret_pair[0] = rank_at(first, other)->rank;
+            ret_pair[1] = rank->rank;
+        }
+    }
 }
 
 static void name_sides(TraceComparison *comparison) {
@@ -223,20 +239,8 @@ TraceComparison *trace_compare(const Trace *first, const Trace *second, GError *
     comparison->traces[1] = second;
     comparison->rows = g_array_new(FALSE, FALSE, sizeof(TraceCompareRow));
     name_sides(comparison);
-    uint32_t pair[2] = {TRACE_NONE, TRACE_NONE};
-    for (guint i = 0; i < second->ranks->len; i++) {
-        const TraceRank *rank = &g_array_index(second->ranks, TraceRank, i);
-        uint32_t other = counterpart(comparison, rank);
-        if (other == TRACE_NONE) {
-            continue;
-        }
-        comparison->n_ranks++;
-        compare_memory(comparison, other, rank->rank);
-        if (rank->rank < pair[1]) {
-            pair[0] = other;
-            pair[1] = rank->rank;
-        }
-    }
+    uint32_t pair[2];
+    compare_ranks(comparison, pair);
     if (comparison->n_ranks == 0) {
         g_set_error(error, TRACE_ERROR, TRACE_ERROR_MISMATCH,
                     "no rank of one trace plays a role that the other recorded; record rank 0 in "
