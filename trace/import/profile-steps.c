@@ -134,14 +134,18 @@ static void add_kernels(const Profile *profile, const GArray *compute, guint beg
     step->exposed_ns = exposed_of(nccl, compute);
 }
 
-static void add_calls(const Profile *profile, int64_t begin_ns, int64_t end_ns, ProfileStep *step) {
-    for (guint i = 0; i < profile->calls->len; i++) {
-        const ProfileCall *call = &g_array_index(profile->calls, ProfileCall, i);
-        if (call->start_ns < begin_ns || call->start_ns >= end_ns) {
-            continue;
+/* Those that begin within a step. *next: the first that begins later; they are in that order. */
+static void add_calls(const Profile *profile, int64_t begin_ns, int64_t end_ns, guint *next,
+                      ProfileStep *step) {
+    for (; *next < profile->calls->len; (*next)++) {
+        const ProfileCall *call = &g_array_index(profile->calls, ProfileCall, *next);
+        if (call->start_ns >= end_ns) {
+            return;
         }
-        *(call->waits ? &step->waits_ns : &step->calls_ns) += call->end_ns - call->start_ns;
-        step->n_calls += !call->waits;
+        if (call->start_ns >= begin_ns) {
+            *(call->waits ? &step->waits_ns : &step->calls_ns) += call->end_ns - call->start_ns;
+            step->n_calls += !call->waits;
+        }
     }
 }
 
@@ -168,14 +172,18 @@ static int64_t first_start(const Profile *profile, guint begin, guint end) {
 static GArray *steps_between(const Profile *profile, const GArray *bounds) {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(ProfileStep));
     g_autoptr(GArray) compute = compute_of(profile);
+    guint end = bounds->len > 0 ? first_kernel(profile, g_array_index(bounds, int64_t, 0)) : 0;
+    guint next_call = 0;
+    int64_t before_ns = last_end(profile, 0, end); /* of all steps before */
     for (guint i = 0; i + 1 < bounds->len; i++) {
         int64_t begin_ns = g_array_index(bounds, int64_t, i);
         int64_t end_ns = g_array_index(bounds, int64_t, i + 1);
-        guint begin = first_kernel(profile, begin_ns), end = first_kernel(profile, end_ns);
+        guint begin = end;
+        end = first_kernel(profile, end_ns);
         ProfileStep step = {.time_ns = -1};
         add_kernels(profile, compute, begin, end, &step);
-        add_calls(profile, begin_ns, end_ns, &step);
-        int64_t before_ns = last_end(profile, 0, begin), own_ns = last_end(profile, begin, end);
+        add_calls(profile, begin_ns, end_ns, &next_call, &step);
+        int64_t own_ns = last_end(profile, begin, end);
         if (own_ns == INT64_MIN) {
             step.time_ns = profile->kernels->len > 0 ? -1 : end_ns - begin_ns; /* the host's */
         } else if (before_ns != INT64_MIN) {
@@ -183,6 +191,7 @@ static GArray *steps_between(const Profile *profile, const GArray *bounds) {
         } else if (bounds->len == 2) {
             step.time_ns = own_ns - first_start(profile, begin, end);
         }
+        before_ns = MAX(before_ns, own_ns);
         g_array_append_val(steps, step);
     }
     return steps;
