@@ -192,14 +192,14 @@ def check_protocols(foreshard, trace):
 
 def out_of_memory(foreshard, *words):
     """A prediction that does not fit, and a snapshot of the same run as PyTorch leaves it: foreshard's export, and the
-    allocator's last event."""
+    allocator's last event, which asks for more than any memory has ("Tried to allocate 65536.00 GiB")."""
     trace = foreshard.predict('wall.trace', *words)
     pickled = foreshard.path('wall.pickle')
     subprocess.run([foreshard.program, 'export', '--memory-viz', trace, '-o', pickled], check=True)
     with open(pickled, 'rb') as file:
         taken = pickle.load(file)
     events = taken['device_traces'][0]
-    events.append({'action': 'oom', 'size': 1 << 30, 'device_free': 0, 'stream': 0, 'frames': FRAMES,
+    events.append({'action': 'oom', 'size': 1 << 46, 'device_free': 0, 'stream': 0, 'frames': FRAMES,
                    'time_us': events[-1]['time_us'] + 1})
     return trace, taken
 
