@@ -10,7 +10,7 @@
  * later than what changes neither, and a loss in chunks, whose products are narrow, behind one in a
  * kernel. What recomputes less comes behind full recomputation: it is worth a line only where it is
  * quicker by much. Offload of parameters is none of them: what the host holds is not modelled. */
-static const char *const settings[] = {
+static const char *const of_one_rank[] = {
     "allocator=expandable",
     "limit_all_gathers=2",
     "network.loss=kernel",
@@ -44,6 +44,14 @@ static const char *const settings[] = {
     "sharding=full checkpointing=full param_dtype=bf16 network.loss=chunked "
     "optimizer_kernel=fused allocator=expandable",
     "sharding=full checkpointing=full micro_batch=1",
+};
+
+/* Beside adapters: weights that are not trained need not be in fp32, nor in 16 bits. */
+static const char *const of_frozen_weights[] = {
+    "model_dtype=bf16",
+    "model_dtype=bf16 checkpointing=full",
+    "model_dtype=bf16 lora_base=nf4 lora_base_storage=model",
+    "model_dtype=bf16 lora_base=nf4 lora_base_storage=model checkpointing=full",
 };
 
 /* Ranks that share what one has too much of; a node of these machines has 4 or 8, and only what is
@@ -84,9 +92,10 @@ static bool try_way(const CliWhatIf *what_if, const char *changes, SimWanted wan
     return true;
 }
 
-static void try_settings(CliWhatIf *what_if, SimWanted wanted, GArray *ways) {
-    cli_what_if_expect(what_if, settings, G_N_ELEMENTS(settings), wanted);
-    for (guint i = 0; i < G_N_ELEMENTS(settings); i++) {
+static void try_settings(CliWhatIf *what_if, const char *const *settings, guint n, SimWanted wanted,
+                         GArray *ways) {
+    cli_what_if_expect(what_if, settings, n, wanted);
+    for (guint i = 0; i < n; i++) {
         CliWay way;
         if (cli_what_if_changes(what_if, settings[i]) &&
             try_way(what_if, settings[i], wanted, &way)) {
@@ -201,7 +210,10 @@ static GArray *ways_new(void) {
 /* All that fit, until one does without giving memory back. */
 static GArray *try_all(CliWhatIf *what_if, SimWanted wanted) {
     GArray *ways = ways_new();
-    try_settings(what_if, wanted, ways);
+    try_settings(what_if, of_one_rank, G_N_ELEMENTS(of_one_rank), wanted, ways);
+    if (g_strcmp0(cli_what_if_get(what_if, "lora_rank"), "0") != 0) {
+        try_settings(what_if, of_frozen_weights, G_N_ELEMENTS(of_frozen_weights), wanted, ways);
+    }
     if (!has_calm(ways)) {
         try_sharers(what_if, of_experts, wanted, ways);
     }

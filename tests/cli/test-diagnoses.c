@@ -276,6 +276,18 @@ static void ways_to_fit(void) {
            "  fits with -n 32 --checkpointing full --param-dtype bf16: step ", "");
 }
 
+/* Beside adapters what is frozen may have fewer bits; what is trained keeps its own. */
+static void ways_with_adapters(void) {
+    expect("predict qwen2.5-7b -n 1 --cluster rtx4090 --seq 2048 --lora-rank 16", 0,
+           "  fits with --model-dtype bf16 --checkpointing full: step ", "");
+    expect("predict llama3-70b -n 8 --cluster rtx4090 --seq 2048 --param-dtype bf16 "
+           "--checkpointing full --lora-rank 16",
+           0, "  fits with --model-dtype bf16 --lora-base nf4 --lora-base-storage model: step ",
+           "");
+    g_auto(Result) all = run("predict qwen2.5-7b -n 1 --cluster rtx4090 --seq 2048");
+    g_assert_null(strstr(all.out, "--model-dtype"));
+}
+
 /* Of several ways two are marked; a single one needs no mark. */
 static void ways_are_marked(void) {
     g_auto(Result) several = run("predict t5-11b -n 8 --cluster a100-node --micro-batch 8");
@@ -316,6 +328,7 @@ static void diagnoses_of_too_much(void) {
 
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
+    g_test_add_func("/cli/diagnoses/ways with adapters", ways_with_adapters);
     g_test_add_func("/cli/diagnoses/unequal ranks", unequal_ranks);
     g_test_add_func("/cli/diagnoses/stages against one batch", stages_against_one_batch);
     g_test_add_func("/cli/diagnoses/what is left to turn", what_is_left_to_turn);
