@@ -4,11 +4,8 @@
  * (--local-ranks); alone there is one. Rank 0 speaks: one line a step while it goes on, a summary
  * at the end, the trace of all ranks. `foreshard run` starts this program.
  */
-#include <errno.h>
-#include <glib/gstdio.h>
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "exec/comm/fork.h"
 #include "exec/comm/mpi.h"
@@ -18,20 +15,19 @@
 #include "exec/run.h"
 #include "exec/watch/patience.h"
 #include "kernels/host/runtime.h"
+#include "plan/files/file.h"
 #include "plan/text/text.h"
 
 /* ---- what can be found wrong before it plays ------------------------------------------------ */
 
 /* Said before hours of training, not after. */
 static bool can_write(const char *path, GError **error) {
-    g_autofree char *folder = g_path_get_dirname(path);
-    bool is_folder = g_file_test(path, G_FILE_TEST_IS_DIR);
-    if (!is_folder && g_access(folder, W_OK) == 0) {
-        return true;
+    int why = plan_file_may_write(path);
+    if (why) {
+        g_set_error(error, EXEC_ERROR, EXEC_ERROR_OUTPUT, "cannot write %s: %s", path,
+                    g_strerror(why));
     }
-    g_set_error(error, EXEC_ERROR, EXEC_ERROR_OUTPUT, "cannot write %s: %s", path,
-                g_strerror(is_folder ? EISDIR : errno));
-    return false;
+    return !why;
 }
 
 /* Ranks write their parts of the weights side by side, which only a regular file can take. */

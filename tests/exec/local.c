@@ -159,6 +159,12 @@ static char *signalled(int sent, const char *expected) {
     return words;
 }
 
+/* An ordinary user may write to it, and to nothing beside it. */
+static void a_device_takes_a_trace(void) {
+    plan("-n 1");
+    test_run_ok("%s --local-ranks 1 --steps 1 --trace /dev/null", plan_path);
+}
+
 static void a_killed_rank_is_named(void) {
     g_free(signalled(SIGKILL, "rank 1 was killed by signal 9"));
 }
@@ -320,6 +326,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/local/losses agree on 1 to 4 ranks", losses_agree);
     g_test_add_func("/exec/local/no loss is null", no_loss_is_null);
     g_test_add_func("/exec/local/traces are whole", traces_are_whole);
+    g_test_add_func("/exec/local/a device takes a trace", a_device_takes_a_trace);
     g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);
     g_test_add_func("/exec/local/a hung rank ends all", a_hung_rank_ends_all);
     g_test_add_func("/exec/local/a hung rank ends measuring", a_hung_rank_ends_measuring);
