@@ -270,6 +270,20 @@ static void say_which_passes_count(const Plan *plan) {
     }
 }
 
+/* Of ranks that were ended while they wrote. */
+static void clear_outputs(const Options *options, const Plan *plan) {
+    if (options->save) {
+        plan_file_clear(options->save);
+    }
+    if (options->trace) {
+        plan_file_clear(options->trace);
+    }
+    for (unsigned rank = 0; options->trace && rank < plan->world; rank++) {
+        g_autofree char *oom = trace_oom_path(options->trace, rank);
+        plan_file_clear(oom);
+    }
+}
+
 static int run(const Options *options, const Plan *plan, const ModelCluster *pace) {
     g_autoptr(GError) error = NULL;
     g_auto(CliScratch) scratch = {0};
@@ -279,12 +293,8 @@ static int run(const Options *options, const Plan *plan, const ModelCluster *pac
     if (error) {
         cli_complain(status, "%s", error->message);
     }
-    if (status && options->save) { /* of ranks that were ended while they wrote */
-        plan_file_clear(options->save);
-    }
-    for (unsigned rank = 0; status && options->trace && rank < plan->world; rank++) {
-        g_autofree char *oom = trace_oom_path(options->trace, rank);
-        plan_file_clear(oom);
+    if (status) {
+        clear_outputs(options, plan);
     }
     if (!status && !options->json) {
         say_file("trace", options->trace);
