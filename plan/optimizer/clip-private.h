@@ -7,6 +7,7 @@
 typedef struct {
     PlanRun *of;
     uint32_t parameter;
+    PlanOperand gradient;
 } PlanClipped;
 
 typedef struct {

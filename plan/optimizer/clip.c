@@ -14,15 +14,22 @@
 #include "plan/autograd/launch.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/read.h"
+#include "plan/autograd/stages/stages.h"
 #include "plan/optimizer/clip-private.h"
 #include "plan/optimizer/optimizer.h"
 
 static void add_clipped(PlanClip *c, PlanRun *of, bool also_empty) {
+    plan_stages_hand_on(c->run, of);
     for (uint32_t p = 0; p < of->graph->parameters->len; p++) {
-        if (!plan_run_is_frozen(of, p) && (also_empty || of->flavour->gradient(of, p).elements)) {
-            c->clipped[c->n++] = (PlanClipped){of, p};
+        if (plan_run_is_frozen(of, p)) {
+            continue;
+        }
+        PlanOperand gradient = of->flavour->gradient(of, p);
+        if (also_empty || gradient.elements) {
+            c->clipped[c->n++] = (PlanClipped){of, p, gradient};
         }
     }
+    plan_stages_hand_on(of, c->run);
 }
 
 void plan_clip_begin(PlanClip *c, PlanRun *run, bool also_empty) {
@@ -47,8 +54,7 @@ static PlanTensor new_numbers(const PlanClip *c, uint64_t n, const char *name) {
 }
 
 static PlanOperand gradient_of(const PlanClip *c, uint32_t i) {
-    PlanRun *of = c->clipped[i].of;
-    return of->flavour->gradient(of, c->clipped[i].parameter);
+    return c->clipped[i].gradient;
 }
 
 static void append_gradient(const PlanClip *c, uint32_t i) {
@@ -59,18 +65,33 @@ static void append_gradient(const PlanClip *c, uint32_t i) {
 static PlanTensor *sums_of_gradients(const PlanClip *c) {
     PlanTensor *sums = g_new(PlanTensor, c->n);
     for (uint32_t i = 0; i < c->n; i++) {
-        sums[i] = plan_settled_sum(c->clipped[i].of, c->clipped[i].parameter);
+        PlanRun *of = c->clipped[i].of;
+        plan_stages_hand_on(c->run, of);
+        sums[i] = plan_settled_sum(of, c->clipped[i].parameter);
+        plan_stages_hand_on(of, c->run);
     }
     return sums;
 }
 
 static void append_summed(const PlanClip *c, const PlanTensor *sums) {
     for (uint32_t i = 0; i < c->n; i++) {
+        PlanRun *of = c->clipped[i].of;
         if (sums[i].storage != PLAN_NONE) {
-            plan_run_operand(c->run, sums[i]);
+            plan_stages_hand_on(c->run, of);
+            plan_run_operand(of, sums[i]);
+            plan_stages_hand_on(of, c->run);
         } else {
             append_gradient(c, i);
         }
+    }
+}
+
+static void let_go_of_sums(const PlanClip *c, const PlanTensor *sums) {
+    for (uint32_t i = c->n; i-- > 0;) {
+        PlanRun *of = c->clipped[i].of;
+        plan_stages_hand_on(c->run, of);
+        plan_run_unref(of, sums[i]);
+        plan_stages_hand_on(of, c->run);
     }
 }
 
@@ -117,7 +138,7 @@ static PlanTensor stack_norms(const PlanClip *c, PlanTensor *norms) {
         plan_run_operand(c->run, norms[p]);
     }
     plan_run_launch(c->run);
-    let_go_of_all(c, sums);
+    let_go_of_sums(c, sums);
     g_autofree PlanTensor *parts = g_new(PlanTensor, c->n);
     for (uint32_t p = 0; p < c->n; p++) {
         parts[p] = part_of_norm(c, p, norms[p]);

@@ -20,7 +20,7 @@ bool plan_strategy_allows(const char *asked, const char *why_not, const char *in
 /* ---- what is left open ---------------------------------------------------------------------- */
 
 static const char *settle_flavour(PlanStrategy *s) {
-    bool has_one_part = s->ranks <= s->tensor;
+    bool has_one_part = s->ranks <= s->tensor * s->pipeline;
     switch ((PlanFlavourId)s->flavour) {
     case PLAN_FLAVOUR_AUTO:
         s->flavour = s->sharding == PLAN_SHARDING_OPTIMIZER_ONLY ? PLAN_FLAVOUR_ZERO1
@@ -29,8 +29,8 @@ static const char *settle_flavour(PlanStrategy *s) {
                                                                  : PLAN_FLAVOUR_DDP;
         return NULL;
     case PLAN_FLAVOUR_PLAIN:
-        return !has_one_part ? "flavour=plain is for one rank; set ranks=1, or tensor equal to "
-                               "ranks, or flavour=ddp or fsdp2"
+        return !has_one_part ? "flavour=plain is for one rank; set ranks=1, or tensor x pipeline "
+                               "equal to ranks, or flavour=ddp or fsdp2"
                : s->sharding != PLAN_SHARDING_NONE
                    ? "flavour=plain shards nothing; set sharding=none"
                    : NULL;

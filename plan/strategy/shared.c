@@ -175,10 +175,12 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
            may_share("context", s->context, why_not_beside_sequences(s), error);
 }
 
-/* Stages are recorded of FSDP2, a group of which each has for itself. */
+/* Stages are recorded of FSDP2, a group of which each has for itself, and of nothing wrapped. */
 static const char *why_not_in_stages(const PlanStrategy *s) {
-    if (s->flavour != PLAN_FLAVOUR_FSDP2) {
-        return ONLY_FSDP2;
+    if (s->flavour != PLAN_FLAVOUR_FSDP2 && s->flavour != PLAN_FLAVOUR_PLAIN) {
+        return "is planned only with FSDP2, or with nothing wrapped (one rank in each stage, or "
+               "those of "
+               "tensor); set flavour=fsdp2 or plain";
     }
     if (s->pytorch == PLAN_PYTORCH_2_15) {
         return "is not planned for PyTorch 2.15, whose stages keep less; set pytorch=2.14";

@@ -60,7 +60,7 @@ static void append_several(GString *title, const char *what, uint64_t ranks) {
 char *plan_strategy_title(const PlanStrategy *strategy) {
     static const char *const flavours[PLAN_N_FLAVOURS] = {
         "auto", "one rank", "DDP", "FSDP1", "FSDP2", "optimizer sharded (ZeRO-1)"};
-    bool is_shared = strategy->flavour == PLAN_FLAVOUR_PLAIN && strategy->tensor > 1;
+    bool is_shared = strategy->flavour == PLAN_FLAVOUR_PLAIN && strategy->ranks > 1;
     GString *title = g_string_new(is_shared ? "not sharded" : flavours[strategy->flavour]);
     PlanDtype param = plan_strategy_param_dtype(strategy);
     append_sharding(strategy, title);

@@ -126,6 +126,9 @@ static void memory_is_as_predicted(void) {
         " -n 4 --pipeline 2 --context 2 --network-key seq=64 --accumulate 2 --param-dtype "
         "bf16" TEST_RUN_INTERLEAVED "2",
         "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6 --clip 1",
+        "llama-toy -n 2 --pipeline 2 --accumulate 3 --sharding none --checkpointing full",
+        "llama-toy --network-key layers=4 -n 4 --pipeline 2 --tensor 2 --accumulate 2 --sharding "
+        "none --pipeline-split even --clip 1" TEST_RUN_INTERLEAVED "2",
         "llama-toy --network-key layers=6 -n 6 --pipeline 2 --accumulate 3 --checkpointing full",
         "llama-toy --network-key layers=3 -n 3 --pipeline 3 --accumulate 3 --param-dtype bf16 "
         "--reduce-dtype fp32 --pipeline-split even",

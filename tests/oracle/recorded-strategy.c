@@ -134,8 +134,8 @@ static bool set_mode(const Recording *recording, JsonObject *options, PlanStrate
     }
     strategy->sharding = PLAN_SHARDING_NONE;
     strategy->flavour = PLAN_FLAVOUR_PLAIN;
-    strategy->ranks =
-        is_recorded(options, "tensor") ? (uint64_t)recorded_int(options, "tensor") : 1;
+    strategy->ranks = (uint64_t)(MAX(1, recorded_int(options, "tensor")) *
+                                 MAX(1, recorded_int(options, "pipeline")));
     return g_str_equal(mode, "none") || recording_refuse(recording, error, "mode");
 }
 

@@ -144,7 +144,7 @@ uint8_t plan_stage_issue(PlanRun *run, PlanOpKind kind, bool to_before, PlanTens
     uint8_t lane = lane_of(run, kind == PLAN_OP_EXCHANGE, to_before);
     uint64_t elements = kind == PLAN_OP_RECEIVE ? taken.elements : given.elements;
     plan_run_at(run, run->owner.stages->phase, 0);
-    plan_builder_wait_lane(&run->builder, lane, PLAN_FSDP2_COMPUTE);
+    plan_builder_wait_lane(&run->builder, lane, PLAN_LANE_COMPUTE);
     plan_builder_begin_op(&run->builder, kind, PLAN_AXIS_PIPELINE,
                           (int64_t[]){[STAGE_COLLECTIVE_ELEMENTS] = (int64_t)elements,
                                       [STAGE_COLLECTIVE_RANKS] = (int64_t)places_of(run),
@@ -233,6 +233,9 @@ void plan_stage_backward(PlanRun *run, uint32_t number) {
 }
 
 void plan_stage_reduce(PlanRun *run) {
+    if (!plan_stage_is_sharded(run)) {
+        return;
+    }
     run->pass.reduces = true;
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     for (uint32_t u = 0; u < run->n_units; u++) {

@@ -48,6 +48,11 @@ static inline bool plan_stage_gives(const PlanRun *run) {
     return !plan_graph_is_last_stage(run->graph);
 }
 
+/* FSDP2's units are gathered and reduced when the schedule says so; else there is nothing to. */
+static inline bool plan_stage_is_sharded(const PlanRun *run) {
+    return run->strategy->flavour == PLAN_FLAVOUR_FSDP2;
+}
+
 /* Assigns the variable, which lets go of the tensor that it held. */
 void plan_stage_replace(PlanRun *run, PlanTensor *variable, PlanTensor tensor);
 
@@ -62,7 +67,7 @@ uint8_t plan_stage_issue(PlanRun *run, PlanOpKind kind, bool to_before, PlanTens
 /* Sends a tensor, which the list then holds; what is sent last is at the list's end. */
 void plan_stage_send(PlanRun *run, PlanStageSentList *sent, bool to_before, PlanTensor tensor);
 
-/* FSDP2's root begins to forward. */
+/* The network begins to forward. */
 void plan_stage_begin_forward(PlanRun *run);
 /* Runs a microbatch through the stage, and holds its result, or its loss. */
 void plan_stage_forward(PlanRun *run, uint32_t chunk);

@@ -71,7 +71,7 @@ void plan_stages_begin_several(PlanRun *runs, uint32_t n) {
 static void gather(PlanRun *run) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
     plan_run_at(run, run->owner.stages->phase, 0);
-    for (uint32_t u = 0; u < run->n_units; u++) {
+    for (uint32_t u = 0; u < run->n_units && plan_stage_is_sharded(run); u++) {
         if (is_first && !run->owner.stages->has_gathered) {
             plan_fsdp2_pad_unit_again(run, u);
         }
@@ -82,7 +82,7 @@ static void gather(PlanRun *run) {
 
 static void reshard(PlanRun *run) {
     plan_run_at(run, run->owner.stages->phase, 0);
-    for (uint32_t u = 0; u < run->n_units; u++) {
+    for (uint32_t u = 0; u < run->n_units && plan_stage_is_sharded(run); u++) {
         plan_run_at_unit(run, u);
         plan_fsdp2_reshard(run, u);
     }
@@ -90,7 +90,7 @@ static void reshard(PlanRun *run) {
 
 static void await_units(PlanRun *run) {
     plan_run_at(run, run->owner.stages->phase, 0);
-    for (uint32_t u = 0; u < run->n_units; u++) {
+    for (uint32_t u = 0; u < run->n_units && plan_stage_is_sharded(run); u++) {
         plan_fsdp2_await(run, u);
     }
 }
@@ -107,7 +107,7 @@ static void forward(PlanRun *run, uint32_t i) {
     PlanStages *s = run->owner.stages;
     await_units(run);
     if (plan_stage_takes(run)) {
-        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, s->chunks[i].taken_event);
+        plan_builder_wait(&run->builder, PLAN_LANE_COMPUTE, s->chunks[i].taken_event);
     }
     plan_stage_begin_forward(run);
     plan_stage_forward(run, i);
@@ -118,7 +118,7 @@ static void backward(PlanRun *run, uint32_t i) {
     PlanStages *s = run->owner.stages;
     await_units(run);
     if (plan_stage_gives(run)) {
-        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, s->chunks[i].gradient_event);
+        plan_builder_wait(&run->builder, PLAN_LANE_COMPUTE, s->chunks[i].gradient_event);
     }
     plan_stage_backward(run, i);
     plan_stage_replace(run, &s->loss, PLAN_NO_TENSOR);
@@ -170,7 +170,7 @@ static void wait_for_sent(Rank *rank) {
         PlanStageSent sent = rank->sent.items[i];
         PlanRun *run = switch_to(rank, (uint32_t)(sent.run - rank->runs));
         plan_run_at(run, run->owner.stages->phase, 0);
-        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, sent.event);
+        plan_builder_wait(&run->builder, PLAN_LANE_COMPUTE, sent.event);
         plan_run_unref(run, sent.tensor);
     }
 }

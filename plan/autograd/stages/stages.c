@@ -6,7 +6,7 @@
 static void issue_and_wait(PlanRun *run, PlanOpKind kind, bool to_before, PlanTensor given,
                            PlanTensor taken) {
     uint8_t lane = plan_stage_issue(run, kind, to_before, given, taken);
-    plan_builder_wait_lane(&run->builder, PLAN_FSDP2_COMPUTE, lane);
+    plan_builder_wait_lane(&run->builder, PLAN_LANE_COMPUTE, lane);
 }
 
 static void receive_input(PlanRun *run, uint32_t chunk) {
@@ -26,7 +26,7 @@ static void receive_gradient(PlanRun *run, uint32_t chunk) {
 static void wait_for_sent(PlanRun *run) {
     PlanStageSentList *sent = &run->owner.stages->sent;
     for (uint32_t i = 0; i < sent->len; i++) {
-        plan_builder_wait(&run->builder, PLAN_FSDP2_COMPUTE, sent->items[i].event);
+        plan_builder_wait(&run->builder, PLAN_LANE_COMPUTE, sent->items[i].event);
     }
 }
 
@@ -51,7 +51,7 @@ void plan_stages_begin(PlanRun *run) {
         plan_stage_make_gradient_receivers(run);
     }
     receive_input(run, 0);
-    if (is_first) {
+    if (is_first && plan_stage_is_sharded(run)) {
         plan_fsdp2_pad_again(run);
     }
     plan_stage_begin_forward(run);
