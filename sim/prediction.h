@@ -42,6 +42,13 @@ typedef enum {
     SIM_WANTED_CALM /* likewise, and it is taken not to fit where the allocator gives memory back */
 } SimWanted;
 
+/* If several ranks are played, whose memory is shown: that of the fullest, or of a stage. */
+typedef enum {
+    SIM_MEMORY_OF_FULLEST,
+    SIM_MEMORY_OF_FIRST,
+    SIM_MEMORY_OF_LAST
+} SimMemoryOf;
+
 typedef struct {
     uint32_t steps;                 /* 1 to SIM_MOST_STEPS */
     bool no_sharing;                /* ops beside each other run as fast as alone */
@@ -54,9 +61,8 @@ typedef struct {
     bool unplayed; /* what a play refuses before it begins is refused, and no more is done: of the
                     * result's figures only flops are known */
 
-    bool memory_of_first; /* if several ranks are played, show the memory of the first, not of the
-                           * fullest */
-    bool every_rank;      /* every rank is played; what follows is for that alone */
+    SimMemoryOf memory_of;
+    bool every_rank; /* every rank is played; what follows is for that alone */
     SimJitter jitter;
     const SimTrouble *troubles;
     uint32_t n_troubles;

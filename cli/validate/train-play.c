@@ -79,12 +79,18 @@ static double predicted_bytes(const CliTrainCase *c, const SimPrediction *predic
                : reserved;
 }
 
+static SimMemoryOf memory_of(const CliTrainCase *c) {
+    const char *word = cli_rules_value(c->settings, "memory_of");
+    return g_strcmp0(word, "first") == 0  ? SIM_MEMORY_OF_FIRST
+           : g_strcmp0(word, "last") == 0 ? SIM_MEMORY_OF_LAST
+                                          : SIM_MEMORY_OF_FULLEST;
+}
+
 static SimPrediction *predict(CliTrainCase *c, GError **error) {
-    const char *memory_of = cli_rules_value(c->settings, "memory_of");
     SimOptions options = {.steps = SIM_STEPS_IT_TAKES,
                           .allocator = &c->allocator,
                           .unplayed = c->unplayed,
-                          .memory_of_first = memory_of && g_str_equal(memory_of, "first")};
+                          .memory_of = memory_of(c)};
     return sim_predict_built(build, c, &c->plan, c->cluster, &options, NULL, error);
 }
 

@@ -61,7 +61,7 @@ static bool check_word(const CliTrainCase *c, const PlanIniEntry *entry, GError 
         const char *key, *words;
     } known[] = {{"flops", "palm, model, all"},
                  {"memory", "reserved, allocated, active, device"},
-                 {"memory_of", "fullest, first"}};
+                 {"memory_of", "fullest, first, last"}};
     for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
         g_auto(GStrv) words = g_strsplit(known[i].words, ", ", -1);
         if (g_str_equal(entry->key, known[i].key) &&

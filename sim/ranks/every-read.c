@@ -77,7 +77,21 @@ void sim_every_read_flops(SimEvery *every) {
     sim_verdict_flops(every->task.prediction, &mean);
 }
 
-/* Memory is that of the rank fullest relative to its own capacity, or of the first if that was
+/* The first rank of the stage that was asked for. */
+static uint32_t rank_of_memory(const SimEvery *every, uint32_t fullest) {
+    const Plan *plan = every->task.plan;
+    switch (every->task.options->memory_of) {
+    case SIM_MEMORY_OF_FULLEST:
+        return fullest;
+    case SIM_MEMORY_OF_FIRST:
+        return every->first;
+    case SIM_MEMORY_OF_LAST:
+        return every->first + (plan->axes[PLAN_AXIS_PIPELINE] - 1) * plan_ranks_of_stage(plan);
+    }
+    g_assert_not_reached();
+}
+
+/* Memory is that of the rank fullest relative to its own capacity, or of a stage if that was
  * asked; if one ran out, the capacity shown is its own. Times are of the rank that loses least to
  * others. */
 void sim_every_read(SimEvery *every) {
@@ -99,9 +113,7 @@ void sim_every_read(SimEvery *every) {
         most = MAX(most, full);
         pace = book->lost_ns < books[pace].lost_ns ? rank : pace;
     }
-    if (every->task.options->memory_of_first) {
-        fullest = every->first;
-    }
+    fullest = rank_of_memory(every, fullest);
     prediction->ranks = every->task.played ? NULL : g_steal_pointer(&books);
     prediction->memory_rank = fullest;
     prediction->time_rank = pace;
