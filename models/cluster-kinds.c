@@ -24,9 +24,8 @@ bool model_cluster_is_shared(const char *section) {
 }
 
 const ModelCluster *model_cluster_node(const ModelCluster *cluster, uint64_t node) {
-    uint32_t kind =
-        cluster->n_kinds && node < cluster->topology_nodes ? cluster->kind_of_node[node] : 0;
-    return kind ? cluster->kinds[kind - 1] : cluster;
+    bool is_of_kind = cluster->n_kinds && node < cluster->topology_nodes;
+    return model_cluster_kind(cluster, is_of_kind ? cluster->kind_of_node[node] : 0);
 }
 
 /* "3" or "2-5" */

@@ -27,19 +27,23 @@ static void forget_kinds(ModelCluster *cluster) {
     cluster->n_kinds = 0;
 }
 
+ModelCluster *model_cluster_kind(const ModelCluster *cluster, uint32_t kind) {
+    return kind ? cluster->kinds[kind - 1] : (ModelCluster *)cluster;
+}
+
 ModelCluster *model_cluster_of_kind(const ModelCluster *cluster, uint32_t kind) {
-    ModelCluster *one = model_cluster_copy(kind ? cluster->kinds[kind - 1] : cluster);
+    ModelCluster *one = model_cluster_copy(model_cluster_kind(cluster, kind));
     forget_kinds(one);
     return one;
 }
 
 void model_cluster_force_nccl(ModelCluster *cluster, const char *algo, const char *proto) {
-    g_free(cluster->nccl_algo);
-    g_free(cluster->nccl_proto);
-    cluster->nccl_algo = g_strdup(algo);
-    cluster->nccl_proto = g_strdup(proto);
-    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
-        model_cluster_force_nccl(cluster->kinds[i], algo, proto);
+    for (uint32_t kind = 0; kind <= cluster->n_kinds; kind++) {
+        ModelCluster *machine = model_cluster_kind(cluster, kind);
+        g_free(machine->nccl_algo);
+        g_free(machine->nccl_proto);
+        machine->nccl_algo = g_strdup(algo);
+        machine->nccl_proto = g_strdup(proto);
     }
 }
 

@@ -87,7 +87,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelCluster, model_cluster_free)
 
 /* The machine that a node is: the cluster itself, or the kind that the node is of. */
 const ModelCluster *model_cluster_node(const ModelCluster *cluster, uint64_t node);
-/* A cluster whose nodes are all of one kind: 0 as most of it is said, 1 kinds[0]. Transfer full. */
+/* One kind of its nodes: 0 as most of it is said, the cluster itself; 1 kinds[0]. What is asked or
+ * changed of all its machines is of each from 0 to n_kinds. */
+ModelCluster *model_cluster_kind(const ModelCluster *cluster, uint32_t kind);
+/* A cluster whose nodes are all of that kind. Transfer full. */
 ModelCluster *model_cluster_of_kind(const ModelCluster *cluster, uint32_t kind);
 uint64_t model_cluster_ranks(const ModelCluster *cluster); /* how many it has place for */
 /* Peak in operations a second; 0 when the device cannot compute in this dtype. */

@@ -7,9 +7,8 @@
 #include "plan/plan.h"
 
 static void set_price(ModelCluster *cluster, double price) {
-    cluster->device_price_per_hour = price;
-    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
-        cluster->kinds[i]->device_price_per_hour = price;
+    for (uint32_t kind = 0; kind <= cluster->n_kinds; kind++) {
+        model_cluster_kind(cluster, kind)->device_price_per_hour = price;
     }
 }
 
@@ -97,10 +96,10 @@ static bool have_prices(const GPtrArray *clusters, GError **error) {
 
 /* As though that much of each GPU's memory were somebody else's. */
 static void keep_free(ModelCluster *cluster, double percent) {
-    double bytes = (double)model_cluster_allocator_bytes(cluster) * percent / 100;
-    cluster->device_outside_allocator_bytes += (uint64_t)bytes;
-    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
-        keep_free(cluster->kinds[i], percent);
+    for (uint32_t kind = 0; kind <= cluster->n_kinds; kind++) {
+        ModelCluster *machine = model_cluster_kind(cluster, kind);
+        double bytes = (double)model_cluster_allocator_bytes(machine) * percent / 100;
+        machine->device_outside_allocator_bytes += (uint64_t)bytes;
     }
 }
 

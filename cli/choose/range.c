@@ -112,9 +112,9 @@ static void settle_knobs(CliRange *range) {
 
 /* On every kind of its nodes. */
 static bool computes_in_bf16(const ModelCluster *cluster) {
-    bool does = model_cluster_peak_flops(cluster, PLAN_BF16) > 0;
-    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
-        does &= computes_in_bf16(cluster->kinds[i]);
+    bool does = true;
+    for (uint32_t kind = 0; kind <= cluster->n_kinds; kind++) {
+        does &= model_cluster_peak_flops(model_cluster_kind(cluster, kind), PLAN_BF16) > 0;
     }
     return does;
 }

@@ -126,9 +126,8 @@ static void try_setting(CliDiagnosis *diagnosis, CliRemedy remedy) {
 static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change)(ModelCluster *)) {
     cli_diagnosis_note_progress(diagnosis);
     g_autoptr(ModelCluster) cluster = model_cluster_copy(diagnosis->what_if->cluster);
-    change(cluster);
-    for (uint32_t i = 0; i < cluster->n_kinds; i++) {
-        change(cluster->kinds[i]);
+    for (uint32_t kind = 0; kind <= cluster->n_kinds; kind++) {
+        change(model_cluster_kind(cluster, kind));
     }
     g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, "", cluster, NULL);
     if (with != NULL) {

@@ -30,7 +30,7 @@ static void try_one_kind(CliDiagnosis *diagnosis) {
             (best == NULL || with->median_step_ns < best->median_step_ns)) {
             g_clear_pointer(&best, sim_prediction_free);
             best = g_steal_pointer(&with);
-            of = kind ? cluster->kinds[kind - 1] : cluster;
+            of = model_cluster_kind(cluster, kind);
         }
     }
     if (best != NULL) {
