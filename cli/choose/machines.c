@@ -80,14 +80,23 @@ static bool take_prices(char **prices, char **names, const GPtrArray *clusters, 
     return true;
 }
 
+bool cli_machine_is_priced(const ModelCluster *cluster) {
+    bool is = true;
+    for (uint32_t kind = 0; kind <= cluster->n_kinds; kind++) {
+        is &= model_cluster_kind(cluster, kind)->device_price_per_hour > 0;
+    }
+    return is;
+}
+
 static bool have_prices(const GPtrArray *clusters, GError **error) {
     for (guint i = 0; i < clusters->len; i++) {
         const ModelCluster *cluster = clusters->pdata[i];
-        if (cluster->device_price_per_hour <= 0) {
+        if (!cli_machine_is_priced(cluster)) {
             g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                         "--budget asks what a training costs, and no price of %s is known: give "
-                        "what an hour of a GPU costs, as in --price %s=2.50",
-                        cluster->name, cluster->name);
+                        "what an hour of a GPU costs, as in --price %s=2.50%s",
+                        cluster->name, cluster->name,
+                        cluster->n_kinds > 0 ? ", or in its file that of each kind of node" : "");
             return false;
         }
     }

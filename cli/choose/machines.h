@@ -10,3 +10,5 @@
  * the price of each. Transfer full. */
 GPtrArray *cli_choose_machines(char **names, char **prices, double spare_percent, bool has_budget,
                                GError **error);
+/* Whether an hour of each kind of its nodes has a price. */
+bool cli_machine_is_priced(const ModelCluster *cluster);

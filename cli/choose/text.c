@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/choose/machines.h"
 #include "cli/options/setting.h"
 #include "cli/say/prose.h"
 #include "cli/source/cluster.h"
@@ -89,14 +90,13 @@ static void append_missing_prices(GString *text, const CliChosen *chosen) {
     guint n_priced = 0;
     for (guint i = 0; i < chosen->machines->len; i++) {
         const CliMachine *machine = &g_array_index(chosen->machines, CliMachine, i);
-        bool is_priced = machine->cluster->device_price_per_hour > 0;
-        n_priced += is_priced;
-        if (!is_priced && !cli_machine_is_empty(chosen, machine)) {
+        n_priced += machine->cluster->device_price_per_hour > 0;
+        if (!cli_machine_is_priced(machine->cluster) && !cli_machine_is_empty(chosen, machine)) {
             g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "",
                                    machine->cluster->name);
         }
     }
-    if (n_priced > 0 && names->len > 0) {
+    if (n_priced > 0 && names->len > 0 && !chosen->by_price) {
         g_string_append_printf(text,
                                "no price of %s is known (--price CLUSTER=2.50), so rows are ranked "
                                "by speed\n",

@@ -11,6 +11,18 @@ from runner import Runner
 from tap import Tap
 
 
+def check_unpriced_kind(run):
+    """One kind of node without a price: what uses it has none, and cannot be held against a budget."""
+    with open(os.path.join(run.folder, 'mixed.ini'), 'w') as file:
+        file.write('[cluster]\nlike = dgx-h100\n[topology]\nnodes = 2\n[device]\nprice_per_hour = 2.5\n'
+                   '[nodes old]\nat = 1\nlike = a100-p4d\n')
+    words = ['choose', 'gpt2', '-n', '16', '--cluster', 'mixed.ini', '--knob', 'micro_batch=4', '--tokens', '1e9']
+    _, out, _ = run(*words)
+    status, _, err = run(*words, '--budget', '1')
+    said = [] if 'no price of mixed is known' in out else [out]
+    return said if status == 2 and 'no price of mixed is known' in err else said + ['status %d, %s' % (status, err)]
+
+
 def check_money(run):
     said = []
     both = ['gpt2', '-n', '8', '--seq', '512', '--cluster', 'a100-node', '--cluster', 'dgx-h100', '--top', '1']
@@ -32,6 +44,7 @@ def check_money(run):
     more = run.json('choose', *both[:5], '--cluster', 'dgx-h100:2', '--price', 'dgx-h100=8')
     if more['choices'][0].get('price_per_billion_tokens', 0) <= 0:
         said.append('a name without its :NODES has no price')
+    said += check_unpriced_kind(run)
     return said
 
 
