@@ -1,14 +1,14 @@
 /* sim/settled.h - as many steps as it takes until they are like those to come.
  *
  * Four do for nearly every plan. Where memory fills up, the allocator's retries may only begin in
- * the last of them, or all be in these: then 20 are played. That is so for published runs too, so
- * whoever predicts one of them gets the step that it was judged by.
+ * the last of them, or all be in these: then 20 are played, or fewer that have 320 passes. That is
+ * so for published runs too, so whoever predicts one of them gets the step that it was judged by.
  */
 #pragma once
 
 #include "sim/predict.h"
 
-/* As SimOptions.steps: SIM_DEFAULT_STEPS, or SIM_STEPS_SETTLED where the allocator retries. */
+/* As SimOptions.steps: SIM_DEFAULT_STEPS; where the allocator retries up to SIM_STEPS_SETTLED. */
 #define SIM_STEPS_IT_TAKES 0
 
 /* As sim_predict(), which a number of steps is left to; every-rank play is not repeated. trace:
