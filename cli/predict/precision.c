@@ -18,6 +18,13 @@ static bool is_told(const CliPlanSource *source) {
             plan_strategy_is_given(&given, "autocast"));
 }
 
+/* Without FSDP, layers that ranks share and stages are not planned under autocast. */
+static const char *option_of(const PlanStrategy *strategy) {
+    return strategy->flavour >= PLAN_FLAVOUR_FSDP1          ? "--param-dtype"
+           : strategy->tensor > 1 || strategy->pipeline > 1 ? "--model-dtype"
+                                                            : "--autocast";
+}
+
 char *cli_precision_text(const CliPlanSource *source, const Plan *plan,
                          const ModelCluster *cluster) {
     PlanStrategy strategy;
@@ -28,7 +35,7 @@ char *cli_precision_text(const CliPlanSource *source, const Plan *plan,
         return NULL;
     }
     return g_strdup_printf("in fp32, PyTorch's default; most training is in 16 bits: %s bf16",
-                           strategy.flavour >= PLAN_FLAVOUR_FSDP1 ? "--param-dtype" : "--autocast");
+                           option_of(&strategy));
 }
 
 void cli_precision_note(const CliPlanSource *source, const Plan *plan,

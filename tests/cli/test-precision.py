@@ -54,6 +54,10 @@ def main():
                 fp32 = 'none' if option == '--autocast' else 'fp32'
                 tap.case('%s, told %s %s' % (name, option, fp32), check(run, words + GPUS + [option, fp32], None))
             tap.case(name + ', on CPU ranks', check(run, words + CORES, None))
+        stages = ['predict', 'llama-toy', '-n', '4', '--pipeline', '2', '--accumulate', '2', '--sharding', 'none',
+                  '--cluster', 'a100-node']
+        tap.case('stages without FSDP', [] if FP32.replace('param', 'model') in ''.join(run(*stages)[1:])
+                 else ['they are told another option than --model-dtype'])
         tap.case('a knob gives it', check(run, ['plot', '--knob', 'param_dtype=fp32,bf16', *GPUS], None))
         tap.case('choose', check_choose(run))
     return tap.finish()
