@@ -119,8 +119,8 @@ static uint64_t passes_of_simple(const CliWhatIf *what_if) {
 }
 
 /* A simple strategy shares no layers and no sequences: each rank has its part of the batch to
- * itself, if that comes out even. If not, they stay shared or in stages, and DDP is refused by its
- * name. */
+ * itself, if that comes out even. If not, they stay in stages, or shared, which DDP is refused for
+ * by its name. */
 static char *batch_of_simple(const CliWhatIf *what_if, const char *sharding) {
     uint64_t tensor = number_of(what_if, "tensor"), context = number_of(what_if, "context");
     uint64_t batch = number_of(what_if, "micro_batch"), share = MAX(tensor, 1) * MAX(context, 1);

@@ -62,7 +62,7 @@ static PlanTensor begin_broadcast(PlanRun *run, const GArray *buffers) {
     PlanTensor flat = flattened(run, buffers);
     plan_builder_wait_lane(&run->builder, PLAN_DDP_LANE_REDUCE, PLAN_DDP_LANE_COMPUTE);
     plan_builder_collective(&run->builder, PLAN_OP_BROADCAST, PLAN_AXIS_REPLICATE,
-                            run->strategy->ranks, 0, NOTHING, plan_run_operand_of(run, flat));
+                            plan_ddp_ranks(run), 0, NOTHING, plan_run_operand_of(run, flat));
     plan_builder_launch(&run->builder, PLAN_DDP_LANE_REDUCE);
     return flat;
 }

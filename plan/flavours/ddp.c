@@ -7,7 +7,8 @@
  * size has reached the limit. A ready gradient is copied into its bucket scaled by 1/ranks; full
  * buckets are reduced in order; at the end of backward each is waited for and copied back. With
  * bucket_view gradients become views of their buckets instead, which saves a copy of them. A pass
- * that does not reduce leaves gradients alone.
+ * that does not reduce leaves gradients alone. Of a pipeline stage the last microbatch's backward
+ * reduces, and buckets are made anew before the second step.
  *
  * With find_unused buckets are those of parameters in the order of registration, the last one
  * first, and stay. A list of what was used, 4 bytes a parameter, is all-reduced behind the last
@@ -128,7 +129,7 @@ static GPtrArray *in_buckets(const PlanRun *run, const GArray *parameters) {
 static uint32_t all_reduce(PlanRun *run, uint32_t buffer) {
     plan_builder_wait_lane(&run->builder, PLAN_DDP_LANE_REDUCE, PLAN_DDP_LANE_COMPUTE);
     plan_builder_collective(&run->builder, PLAN_OP_ALL_REDUCE, PLAN_AXIS_REPLICATE,
-                            run->strategy->ranks, PLAN_REDUCTION_SUM, NOTHING, all_of(run, buffer));
+                            plan_ddp_ranks(run), PLAN_REDUCTION_SUM, NOTHING, all_of(run, buffer));
     plan_builder_launch(&run->builder, PLAN_DDP_LANE_REDUCE);
     return plan_builder_record(&run->builder, PLAN_DDP_LANE_REDUCE);
 }
@@ -198,11 +199,23 @@ static void rebuild_buckets(PlanRun *run, Ddp *ddp) {
     }
 }
 
+/* A step's microbatches forward before the last one's backward, which reduces. */
+static unsigned passes_before_rebuilding(const PlanRun *run) {
+    const PlanStrategy *s = run->strategy;
+    return run->owner.stages                                  ? (unsigned)s->accumulate
+           : s->static_graph == PLAN_YES && s->accumulate > 1 ? 2
+                                                              : 1;
+}
+
+static bool gives_order(const PlanRun *run, const Ddp *ddp) {
+    return run->owner.stages ? run->pass.reduces && ddp->passes == run->strategy->accumulate
+                             : ddp->passes == 1;
+}
+
 static void begin_pass(PlanRun *run) {
     Ddp *ddp = run->state;
     bool is_static = run->strategy->static_graph == PLAN_YES;
-    unsigned before_rebuilding = is_static && run->strategy->accumulate > 1 ? 2 : 1;
-    if (ddp->passes++ == before_rebuilding && run->strategy->find_unused == PLAN_NO) {
+    if (ddp->passes++ == passes_before_rebuilding(run) && run->strategy->find_unused == PLAN_NO) {
         rebuild_buckets(run, ddp);
     }
     run->pass.copies_results =
@@ -227,13 +240,13 @@ static void begin_evaluation(PlanRun *run) {
 }
 
 static void divide(PlanRun *run, PlanTensor place) {
-    launch_in_place(run, PLAN_DDP_LANE_COMPUTE, PLAN_OP_SCALE, 1.0 / (double)run->strategy->ranks,
+    launch_in_place(run, PLAN_DDP_LANE_COMPUTE, PLAN_OP_SCALE, 1.0 / (double)plan_ddp_ranks(run),
                     plan_run_operand_of(run, place));
 }
 
 static void copy_in(PlanRun *run, PlanTensor gradient, PlanTensor place) {
     LAUNCH_ON(run, PLAN_DDP_LANE_COMPUTE, PLAN_OP_BUCKET_COPY_IN, PLAN_AXIS_NONE,
-              DIMS((int64_t)place.elements), &(double){1.0 / (double)run->strategy->ranks},
+              DIMS((int64_t)place.elements), &(double){1.0 / (double)plan_ddp_ranks(run)},
               plan_run_operand_of(run, gradient), plan_run_operand_of(run, place));
 }
 
@@ -275,7 +288,7 @@ static void gradient_ready(PlanRun *run, uint32_t parameter) {
     if (plan_run_is_ignored(run, parameter)) {
         return;
     }
-    if (ddp->passes == 1) {
+    if (gives_order(run, ddp)) {
         g_array_append_val(ddp->ready_order, parameter);
     }
     if (run->pass.reduces && !is_delayed(run, ddp)) {

@@ -12,5 +12,11 @@ enum {
 static inline GArray *plan_ddp_new_list(void) {
     return g_array_new(FALSE, FALSE, sizeof(uint32_t));
 }
+
+/* Those that have copies of what this one has. */
+static inline uint64_t plan_ddp_ranks(const PlanRun *run) {
+    return run->strategy->ranks / run->strategy->pipeline;
+}
+
 /* The first rank's buffers are everybody's, before every pass that follows a synchronized one. */
 void plan_ddp_broadcast_buffers(PlanRun *run);

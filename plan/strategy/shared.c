@@ -42,7 +42,8 @@ static const char *why_not_with(const PlanStrategy *s) {
         return "is not planned with reshard_after_forward=N; set reshard_after_forward=yes or no";
     }
     if (s->autocast != PLAN_AUTOCAST_NONE) {
-        return "is not planned with autocast; set autocast=none, and param_dtype=bf16";
+        return "is not planned with autocast; set autocast=none, and param_dtype=bf16 (without "
+               "FSDP model_dtype=bf16)";
     }
     if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
         return "is not planned with a scaled loss; set loss_scale=none";
@@ -175,12 +176,15 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
            may_share("context", s->context, why_not_beside_sequences(s), error);
 }
 
-/* Stages are recorded of FSDP2, a group of which each has for itself, and of nothing wrapped. */
+/* Stages are recorded of FSDP2 and DDP, a group of which each has for itself, and of nothing
+ * wrapped. */
 static const char *why_not_in_stages(const PlanStrategy *s) {
-    if (s->flavour != PLAN_FLAVOUR_FSDP2 && s->flavour != PLAN_FLAVOUR_PLAIN) {
-        return "is planned only with FSDP2, or with nothing wrapped (one rank in each stage, or "
-               "those of "
-               "tensor); set flavour=fsdp2 or plain";
+    if (s->flavour == PLAN_FLAVOUR_FSDP1 || s->flavour == PLAN_FLAVOUR_ZERO1) {
+        return "is planned only with FSDP2, DDP, or nothing wrapped; set flavour=fsdp2, or "
+               "sharding=none";
+    }
+    if (plan_strategy_copies_results(s)) {
+        return "is not planned with find_unused or static_graph; set both to no";
     }
     if (s->pytorch == PLAN_PYTORCH_2_15) {
         return "is not planned for PyTorch 2.15, whose stages keep less; set pytorch=2.14";

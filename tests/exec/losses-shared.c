@@ -206,6 +206,9 @@ static const char *const with_stages[] = {
     "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --kernels compiled --checkpointing "
     "selective-op",
     "-n 4 --pipeline 4 --micro-batch 2 --accumulate 6 --sharding none",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --sharding none --bucket-view yes",
+    "-n 6 --pipeline 2 --micro-batch 2 --accumulate 2 --sharding none --pipeline-schedule gpipe "
+    "--bucket-mb 0.1",
     "-n 2 --pipeline 2 --micro-batch 4 --accumulate 3 --sharding none --pipeline-schedule gpipe "
     "--checkpointing full",
     "-n 4 --pipeline 2 --tensor 2 --micro-batch 4 --accumulate 3 --sharding none "
@@ -239,6 +242,8 @@ static const char *const with_several_stages[] = {
     "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --pipeline-split even" TEST_RUN_BREADTH_FIRST
     "3",
     "-n 2 --pipeline 2 --micro-batch 3 --accumulate 4 --sharding none" TEST_RUN_INTERLEAVED "2",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --sharding none "
+    "--pipeline-split even" TEST_RUN_BREADTH_FIRST "3",
     NULL,
 };
 static const char *const with_two_stages_on_four[] = {

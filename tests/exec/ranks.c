@@ -127,6 +127,7 @@ static void memory_is_as_predicted(void) {
         "bf16" TEST_RUN_INTERLEAVED "2",
         "llama-toy --network-key layers=6 -n 8 --pipeline 4 --accumulate 6 --clip 1",
         "llama-toy -n 2 --pipeline 2 --accumulate 3 --sharding none --checkpointing full",
+        "llama-toy -n 4 --pipeline 2 --accumulate 3 --sharding none --bucket-mb 0.1 --clip 1",
         "llama-toy --network-key layers=4 -n 4 --pipeline 2 --tensor 2 --accumulate 2 --sharding "
         "none --pipeline-split even --clip 1" TEST_RUN_INTERLEAVED "2",
         "llama-toy --network-key layers=6 -n 6 --pipeline 2 --accumulate 3 --checkpointing full",

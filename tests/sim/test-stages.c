@@ -125,6 +125,7 @@ static const char *const strategies[] = {
     "ranks=16 pipeline=4 accumulate=4 clip=1",
     "ranks=4 pipeline=4 accumulate=5 clip=1",
     "ranks=4 pipeline=4 accumulate=5 sharding=none",
+    "ranks=16 pipeline=2 accumulate=4 sharding=none bucket_mb=1",
     "ranks=16 pipeline=2 accumulate=4 tensor=2 clip=1 param_dtype=bf16",
     "ranks=16 pipeline=2 accumulate=4 tensor=2 sharding=hybrid replicate=2 clip=1",
     "ranks=16 pipeline=4 accumulate=8 pipeline_split=even clip=1 "

@@ -223,11 +223,14 @@ void plan_stage_backward(PlanRun *run, uint32_t number) {
     PlanStages *s = run->owner.stages;
     PlanStageChunk *chunk = &s->chunks[number];
     s->now = number;
+    s->n_backwards = s->n_backwards % s->n_chunks + 1;
     s->phase = PLAN_PHASE_BACKWARD;
+    run->pass.reduces = !plan_stage_is_sharded(run) && s->n_backwards == s->n_chunks;
     plan_stage_replace(run, &s->loss, plan_run_ref(run, chunk->loss));
     exchange_tapes(run, chunk);
     s->arrived = PLAN_NO_TENSOR;
     plan_run_stage_backward(run, chunk->gradient);
+    run->pass.reduces = false;
     exchange_tapes(run, chunk);
     plan_stage_replace(run, &chunk->result, PLAN_NO_TENSOR);
 }

@@ -32,6 +32,7 @@ struct _PlanStages {
     PlanStageChunk *chunks;
     uint32_t n_chunks;
     uint32_t now;                           /* the chunk that runs */
+    uint32_t n_backwards;                   /* in this step, so far */
     uint32_t n_values, n_ops, n_parameters; /* the lengths of a tape's arrays */
     PlanTensor arrived;     /* the gradient that backward has just made; not a reference */
     PlanStageSentList sent; /* sends that are still to be waited for */
@@ -48,7 +49,8 @@ static inline bool plan_stage_gives(const PlanRun *run) {
     return !plan_graph_is_last_stage(run->graph);
 }
 
-/* FSDP2's units are gathered and reduced when the schedule says so; else there is nothing to. */
+/* FSDP2's units are gathered and reduced when the schedule says so. DDP reduces in the last
+ * backward of a step, and where nothing is wrapped there is nothing to. */
 static inline bool plan_stage_is_sharded(const PlanRun *run) {
     return run->strategy->flavour == PLAN_FLAVOUR_FSDP2;
 }
