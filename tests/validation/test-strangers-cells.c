@@ -397,7 +397,11 @@ static void numbers(void) {
 static void models(void) {
     CHECK({"model", "mistralai/Mistral-7B-v0.1", "model=Mistral-7B-v0.1"},
           {"model", "Qwen/Qwen3-8B", "qk_norm=head"}, {"model", "facebook/opt-1.3b", "model=opt"},
-          {"model", "moe-8x (4B total/1.8B active)", "total/1.8B active"});
+          {"model", "moe-8x (4B total/1.8B active)", "total/1.8B active"},
+          {"notes", "the decoder gets 114 tokens", "target_seq=114"},
+          {"notes", "targets of 64 tokens", "target_seq=64"},
+          {"notes", "max_target_length=128", "target_seq=128"},
+          {"notes", "a target of 2.9 in the loss", "!target_seq"});
 }
 
 int main(int argc, char **argv) {
