@@ -53,6 +53,9 @@ ExecOpGroup exec_op_group(PlanOpKind kind) {
 #define MUON_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"
         return EXEC_GROUP_MUON;
+#define EIGHT_BIT_OP(id, ...) EXEC_CASE(id)
+#include "plan/op/ops.def"
+        return EXEC_GROUP_EIGHT_BIT;
         EXEC_LAUNCH_OPS(EXEC_CASE)
 #define HOST_OP(id, ...) EXEC_CASE(id)
 #include "plan/op/ops.def"

@@ -340,6 +340,10 @@ typedef enum {
 #include "plan/op/ops.def"
 } ExecMuonOp;
 typedef enum {
+#define EIGHT_BIT_OP(id, ...) EXEC_VALUE(id)
+#include "plan/op/ops.def"
+} ExecEightBitOp;
+typedef enum {
     EXEC_LAUNCH_OPS(EXEC_VALUE)
 #define HOST_OP(id, ...) EXEC_VALUE(id)
 #include "plan/op/ops.def"
@@ -372,6 +376,7 @@ typedef enum {
     EXEC_GROUP_FLOAT8,
     EXEC_GROUP_FOUR_BIT,
     EXEC_GROUP_MUON,
+    EXEC_GROUP_EIGHT_BIT,
     EXEC_GROUP_LAUNCH /* no kernel */
 } ExecOpGroup;
 

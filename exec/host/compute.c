@@ -68,6 +68,9 @@ bool exec_host_compute(const ExecTask *t, GError **error) {
     case EXEC_GROUP_MUON:
         exec_host_muon(t);
         return true;
+    case EXEC_GROUP_EIGHT_BIT:
+        exec_host_eight_bit(t);
+        return true;
     case EXEC_GROUP_LAUNCH: /* launch.c's */
         break;
     }

@@ -34,6 +34,7 @@ bool exec_host_exchange(const ExecTask *task, GError **error);
 void exec_host_float8(const ExecTask *task);
 void exec_host_four_bit(const ExecTask *task);
 void exec_host_muon(const ExecTask *task);
+void exec_host_eight_bit(const ExecTask *task);
 
 /* The loss of layers that ranks share, op by op, and as a compiler makes it: parts of
  * exec_host_share(). False: an index outside its table. */

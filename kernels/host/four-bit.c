@@ -76,23 +76,31 @@ static float begin_of(unsigned part, unsigned parts) {
                                   : fmaf(-step, (float)(parts - part), 1);
 }
 
-/* Of decade 10^(d - 6). */
-static void put_decade(float *map, unsigned d) {
-    unsigned parts = 1u << d;
+/* Of decade 10^(d - 6), the first of which has so many parts, and each a twice as many. Of numbers
+ * with signs 0 is in the middle. */
+static void put_decade(float *map, unsigned d, unsigned first) {
+    unsigned parts = first << d, zero = first == 1 ? 127 : 0;
     float power = (float)pow(10, (double)d - 6);
     for (unsigned i = 0; i < parts; i++) {
         float value = power * ((begin_of(i, parts) + begin_of(i + 1, parts)) / 2);
-        map[127 + parts + i] = value;
-        map[127 - parts - i] = -value;
+        unsigned place = 1 + parts - first + i;
+        map[zero + place] = value;
+        if (zero) {
+            map[zero - place] = -value;
+        }
     }
 }
 
-void kernel_byte_map(float *map) {
+void kernel_state_map(float *map, unsigned first) {
     for (unsigned d = 0; d < 7; d++) {
-        put_decade(map, d);
+        put_decade(map, d, first);
     }
-    map[127] = 0;
+    map[first == 1 ? 127 : 0] = 0;
     map[255] = 1;
+}
+
+void kernel_byte_map(float *map) {
+    kernel_state_map(map, 1);
 }
 
 void kernel_quantize_bytes(uint8_t *bytes, float *absmax, const float *x, const float *map,

@@ -22,6 +22,8 @@ void kernel_dequantize_4bit(float *w, const uint8_t *packed, const float *absmax
 /* The 256 values from -1 to 1, in order: of seven decades the means of 1, 2, 4, ... 64 even parts
  * of each, both signs, 0 and 1 (Dettmers et al. 2021, "dynamic tree quantization"). */
 void kernel_byte_map(float *map);
+/* Likewise; first: 1, or 2 for values from 0 to 1, without signs, of twice as many parts. */
+void kernel_state_map(float *map, unsigned first);
 /* bytes [n], absmax [(n + 255) / 256], of x [n]; and back. */
 void kernel_quantize_bytes(uint8_t *bytes, float *absmax, const float *x, const float *map,
                            size_t n);

@@ -158,6 +158,11 @@ enum {
     PLAN_STATE_EXP_AVG_SQ,
     PLAN_STATE_STEPS, /* fused kernels count on the device */
     PLAN_STATE_MOMENTUM,
+    /* In 8 bits exp_avg and exp_avg_sq are places; behind both, in this order, what they are of. */
+    PLAN_STATE_ABSMAX,
+    PLAN_STATE_MAP,
+    PLAN_STATE_ABSMAX_SQ,
+    PLAN_STATE_MAP_SQ,
     PLAN_N_STATES
 };
 

@@ -53,6 +53,8 @@ static bool codes_contradict(PlanOpKind kind, const uint64_t *d) {
     switch (kind) {
     case PLAN_OP_BYTE_MAP:
         return d[BYTE_MAP_N] != PLAN_FOUR_BIT_MAP;
+    case PLAN_OP_STATE_MAP:
+        return d[STATE_MAP_N] != PLAN_FOUR_BIT_MAP || d[STATE_MAP_PARTS] > 2;
     case PLAN_OP_QUANTIZE_4BIT:
         return d[QUANTIZE_4BIT_CODE] >= PLAN_N_FOUR_BIT_CODES;
     case PLAN_OP_DEQUANTIZE_4BIT:
@@ -133,6 +135,11 @@ static bool rows_contradict(PlanOpKind kind, const uint64_t *d) {
 /* A kernel would deal out what does not divide. */
 static bool leaves_a_rest(PlanOpKind kind, const uint64_t *d) {
     switch (kind) {
+    case PLAN_OP_ZERO_CODES:
+    case PLAN_OP_ADAM_8BIT:
+    case PLAN_OP_ADAM_8BIT_SCALED:
+    case PLAN_OP_ADAM_8BIT_UPDATE: /* of the same dim */
+        return d[ADAM_8BIT_N] % PLAN_FOUR_BIT_MAP_BLOCK;
     case PLAN_OP_ADD:
         return d[ADD_NB] > d[ADD_N] || d[ADD_N] % d[ADD_NB];
     case PLAN_OP_NEGATE_HALF:

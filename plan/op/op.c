@@ -71,9 +71,10 @@ static PlanSlotFlags contents_of(const char *name) {
                                            "position", "distance",    "counts", "sorted",
                                            "order",    "local_index", NULL};
     static const char *const narrow[] = {"ends", "narrow", "tally", NULL};
+    static const char *const bytes[] = {"bytes", "codes", "codes_sq", NULL};
     return (is_among(name, integers) ? PLAN_SLOT_INTEGER : 0) |
            (is_among(name, narrow) ? PLAN_SLOT_INT32 : 0) |
-           (g_str_has_suffix(name, "mask") || g_str_equal(name, "bytes") ? PLAN_SLOT_MASK : 0) |
+           (g_str_has_suffix(name, "mask") || is_among(name, bytes) ? PLAN_SLOT_MASK : 0) |
            (g_str_equal(name, "nibbles") ? PLAN_SLOT_PACKED : 0) |
            (g_str_has_suffix(name, "8") ? PLAN_SLOT_FLOAT8 : 0);
 }

@@ -32,7 +32,7 @@ typedef enum {
 } PlanOpClass;
 
 enum {
-    PLAN_MAX_SLOTS = 11, /* operand names of an op kind, lists counted once */
+    PLAN_MAX_SLOTS = 12, /* operand names of an op kind, lists counted once */
     PLAN_MAX_DIMS = 11,
     PLAN_MAX_ATTRS = 6,
 };
@@ -60,7 +60,7 @@ typedef enum {
     PLAN_SLOT_LIST = 8,
     /* The type of its elements, which follows from its name (op.c); real numbers otherwise. */
     PLAN_SLOT_INTEGER = 16, /* index, target, seed, ...: 64-bit integers */
-    PLAN_SLOT_MASK = 32,    /* ...mask, bytes: a byte each */
+    PLAN_SLOT_MASK = 32,    /* ...mask, bytes, codes: a byte each */
     PLAN_SLOT_INT32 = 64,   /* ends, narrow, tally: 32-bit integers */
     PLAN_SLOT_FLOAT8 = 128, /* ...8: 8-bit real numbers */
     PLAN_SLOT_PARTS =

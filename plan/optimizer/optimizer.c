@@ -135,10 +135,10 @@ static uint32_t unit_of(const PlanOver *over, uint32_t p) {
 uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned state,
                              uint64_t elements, PlanDtype dtype) {
     static const char *const names[PLAN_N_STATES] = {
-        [PLAN_STATE_EXP_AVG] = "exp_avg",
-        [PLAN_STATE_EXP_AVG_SQ] = "exp_avg_sq",
-        [PLAN_STATE_STEPS] = "steps",
-        [PLAN_STATE_MOMENTUM] = "momentum",
+        [PLAN_STATE_EXP_AVG] = "exp_avg",     [PLAN_STATE_EXP_AVG_SQ] = "exp_avg_sq",
+        [PLAN_STATE_STEPS] = "steps",         [PLAN_STATE_MOMENTUM] = "momentum",
+        [PLAN_STATE_ABSMAX] = "absmax",       [PLAN_STATE_MAP] = "map",
+        [PLAN_STATE_ABSMAX_SQ] = "absmax_sq", [PLAN_STATE_MAP_SQ] = "map_sq",
     };
     PlanRun *run = over->run;
     if (state != PLAN_STATE_STEPS) {
@@ -194,6 +194,8 @@ static void make_states(const PlanOver *all) {
             plan_adam_first(all);
         }
         return;
+    case PLAN_OPTIMIZER_ADAMW_TORCH_8BIT: /* each parameter's as it is stepped */
+        return;
     }
 }
 
@@ -213,6 +215,9 @@ static void step(const PlanOver *all) {
         } else {
             plan_adam_step(all);
         }
+        return;
+    case PLAN_OPTIMIZER_ADAMW_TORCH_8BIT:
+        plan_eight_bit_step(all);
         return;
     }
 }
@@ -251,7 +256,8 @@ static void zero_gradients(const PlanOver *all) {
         plan_offload_zero_gradients(all);
         return;
     }
-    if (all->run->strategy->optimizer_kernel != PLAN_KERNEL_LOOP) {
+    if (all->run->strategy->optimizer_kernel != PLAN_KERNEL_LOOP &&
+        all->run->strategy->optimizer != PLAN_OPTIMIZER_ADAMW_TORCH_8BIT) {
         plan_over_launch(all, PLAN_OP_ZERO_ALL, 1, lists, NULL);
         return;
     }

@@ -64,6 +64,7 @@ void plan_sgd_step(const PlanOver *all);
 /* Of group 0 of two, matrices; AdamW steps the other. */
 void plan_muon_first(const PlanOver *all);
 void plan_muon_step(const PlanOver *all);
+void plan_eight_bit_step(const PlanOver *all); /* makes its state, too */
 bool plan_muon_takes(const PlanRun *run, uint32_t parameter);
 
 /* shared.c: an operator over a list takes DTensors or others. So where nothing is wrapped and ranks

@@ -69,6 +69,10 @@ static bool is_muon(const PlanStrategy *s) {
     return s->optimizer == PLAN_OPTIMIZER_MUON;
 }
 
+static bool has_kernels(const PlanStrategy *s) {
+    return s->optimizer != PLAN_OPTIMIZER_ADAMW_TORCH_8BIT;
+}
+
 static const struct {
     const char *keys, *decided_by; /* a blank between two */
     bool (*matters)(const PlanStrategy *s);
@@ -97,6 +101,8 @@ static const struct {
      "is of gradients in another dtype than the parameters (param_dtype)"},
     {"momentum", "optimizer", has_momentum, "is SGD's with momentum (optimizer=momentum)"},
     {"beta1 beta2 eps", "optimizer", is_adams, "is Adam's (optimizer=adamw or adam)"},
+    {"optimizer_kernel", "optimizer", has_kernels,
+     "is of PyTorch's own optimizers (optimizer=adamw, adam, sgd, momentum or muon)"},
     {"muon_lr muon_momentum muon_nesterov muon_steps muon_weight_decay muon_rate", "optimizer",
      is_muon, "is Muon's (optimizer=muon)"},
 };

@@ -44,9 +44,12 @@ const char *plan_rule_ignored(const PlanStrategy *s) {
         return "is not planned with what is offloaded; set offload=none or activations";
     }
     if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE || s->optimizer == PLAN_OPTIMIZER_MUON ||
+        s->optimizer == PLAN_OPTIMIZER_ADAMW_TORCH_8BIT ||
         s->deterministic != PLAN_DETERMINISTIC_NO || s->lora_base != PLAN_LORA_BASE_MODEL) {
-        return "is not planned with a scaled loss, Muon, deterministic algorithms or weights in 4 "
-               "bits; set loss_scale=none, optimizer=adamw, deterministic=no and lora_base=model";
+        return "is not planned with a scaled loss, Muon, states in 8 bits, deterministic "
+               "algorithms "
+               "or weights in 4 bits; set loss_scale=none, optimizer=adamw, deterministic=no and "
+               "lora_base=model";
     }
     return plan_strategy_is_fsdp(s) ? why_not_with_fsdp(s) : NULL;
 }

@@ -140,10 +140,12 @@ static const struct {
     {"yes", "true on 1"},
     {"no", "false off 0"},
     {"bf16", "fp8 float8 e4m3", "; linear layers in float8 are asked for by float8"},
+    {"adamw-torch-8bit", "adamw8bit torchao torchao-adamw8bit"},
     {"adamw",
-     "adamw-8bit adam-8bit adamw8bit adam8bit paged-adamw-8bit adamw-bnb-8bit paged-adamw-32bit",
-     "; 8-bit and paged optimizers are not planned: with 8 bits a number the state is a quarter of "
-     "adamw's"},
+     "adamw-8bit adam-8bit adam8bit paged-adamw-8bit paged-adamw8bit adamw-bnb-8bit "
+     "paged-adamw-32bit paged-adamw",
+     "; adamw-torch-8bit is torchao's AdamW8bit; bitsandbytes' optimizers, in 8 bits or paged, are "
+     "not planned"},
 };
 
 /* Whether the value begins as one of the names does and only what stands behind '=' is wrong. */

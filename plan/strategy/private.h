@@ -20,8 +20,8 @@ typedef const char *PlanStrategyRule(const PlanStrategy *s);
 PlanStrategyRule plan_rule_mixed_precision, plan_rule_autocast, plan_rule_loss_scale,
     plan_rule_low_gradients, plan_rule_output_dtype, plan_rule_float8, plan_rule_float8_gather;
 /* trained.c: what is trained, and how it is stepped. */
-PlanStrategyRule plan_rule_optimizer, plan_rule_muon, plan_rule_zero1, plan_rule_host_reads,
-    plan_rule_frozen, plan_rule_four_bits, plan_rule_base_of_adapters;
+PlanStrategyRule plan_rule_optimizer, plan_rule_muon, plan_rule_eight_bit, plan_rule_zero1,
+    plan_rule_host_reads, plan_rule_frozen, plan_rule_four_bits, plan_rule_base_of_adapters;
 
 /* ignored.c: what the wrapper is told to leave alone. */
 PlanStrategyRule plan_rule_ignored;

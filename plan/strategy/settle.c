@@ -118,8 +118,9 @@ static void settle_prefetch(PlanStrategy *s) {
 
 static void settle_weight_decay(PlanStrategy *s) {
     if (s->weight_decay == -1) {
-        bool is_adamws =
-            s->optimizer == PLAN_OPTIMIZER_ADAMW || s->optimizer == PLAN_OPTIMIZER_MUON;
+        bool is_adamws = s->optimizer == PLAN_OPTIMIZER_ADAMW ||
+                         s->optimizer == PLAN_OPTIMIZER_MUON ||
+                         s->optimizer == PLAN_OPTIMIZER_ADAMW_TORCH_8BIT;
         s->weight_decay = is_adamws ? 0.01 : 0;
     }
 }
@@ -306,6 +307,7 @@ static const struct {
     {evaluation, NULL, NULL},
     {plan_rule_optimizer, NULL, NULL},
     {plan_rule_muon, "optimizer=muon", "optimizer=adamw"},
+    {plan_rule_eight_bit, "optimizer=adamw-torch-8bit", "optimizer=adamw"},
     {plan_rule_zero1, NULL, NULL},
     {offloaded_activations, NULL, NULL},
     {checkpointed_parts, "checkpointing=parts", "checkpointing=full"},

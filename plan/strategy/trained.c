@@ -7,7 +7,8 @@ static const char *why_not_counted_on_device(const PlanStrategy *s) {
         return "optimizer_count=device needs the optimizer on the device; set offload=none, or "
                "optimizer_count=host";
     }
-    return plan_strategy_is_sgd(s) || s->optimizer_kernel != PLAN_KERNEL_LOOP
+    return plan_strategy_is_sgd(s) || s->optimizer == PLAN_OPTIMIZER_ADAMW_TORCH_8BIT ||
+                   s->optimizer_kernel != PLAN_KERNEL_LOOP
                ? "optimizer_count=device is for Adam's loop; set optimizer=adamw and "
                  "optimizer_kernel=loop, or optimizer_count=host"
                : NULL;
@@ -65,6 +66,37 @@ const char *plan_rule_muon(const PlanStrategy *s) {
                  "PyTorch, and forgets it; set muon_nesterov=yes, or model_dtype=fp32, a "
                  "param_dtype and state_dtype=param"
                : NULL;
+}
+
+/* What is known of states in 8 bits is recorded of these. */
+const char *plan_rule_eight_bit(const PlanStrategy *s) {
+    if (s->optimizer != PLAN_OPTIMIZER_ADAMW_TORCH_8BIT) {
+        return NULL;
+    }
+    if (s->flavour == PLAN_FLAVOUR_FSDP1 || s->flavour == PLAN_FLAVOUR_ZERO1) {
+        return "is planned for one rank, DDP and FSDP2; set flavour=fsdp2, ddp or plain";
+    }
+    if (s->pytorch != PLAN_PYTORCH_CURRENT) {
+        return "is planned only for PyTorch 2.13; set pytorch=current";
+    }
+    if (s->state_dtype != PLAN_STATE_PARAM) {
+        return "has states of its own dtype; set state_dtype=param";
+    }
+    if (s->tensor > 1 || s->expert > 1) {
+        return "is not planned where ranks share layers or experts; set tensor and expert to 1";
+    }
+    if (plan_strategy_steps_on_host(s)) {
+        return "is not planned on the host; set offload=none or activations";
+    }
+    if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
+        return "is not planned with a scaled loss; set loss_scale=none";
+    }
+    if (s->float8 != PLAN_FLOAT8_NONE) {
+        return "is not planned with layers in float8; set float8=none";
+    }
+    return s->deterministic == PLAN_DETERMINISTIC_NO
+               ? NULL
+               : "is not planned with deterministic algorithms; set deterministic=no";
 }
 
 /* Its gradients are whole only until they are reduced, once a step. */

@@ -15,6 +15,10 @@ static bool has_dtensors(const Plan *plan, const bool *is_there) {
  * 1962 to 2196 us with 16; this makes 1505 and 2020 of them, launches included. */
 #define MOVED_IN_PARAMETERS 5
 
+/* Of a parameter whose optimizer's step is compiled by itself: torch.compile looks whether it is as
+ * it was. bench/eight-bit-host.py, torch 2.13 and torchao 0.18, 2026-11. */
+#define COMPILED_STEP_US 300
+
 static double *costs_of_units(const Plan *plan, const ModelCluster *cluster) {
     double *us = g_new(double, plan->n_units), factor = cluster->host_cpu_factor;
     for (uint32_t u = 0; u < plan->n_units; u++) {
@@ -36,8 +40,15 @@ static bool is_of_nccl(PlanOpKind kind) {
     return plan_op_is_collective(kind) && !plan_op_is_of_peers(kind);
 }
 
+/* The first kernel of such a step. */
+static bool begins_compiled_step(PlanOpKind kind) {
+    return kind == PLAN_OP_ADAM_8BIT || kind == PLAN_OP_ADAM_8BIT_SCALED ||
+           kind == PLAN_OP_ADAM_ONE;
+}
+
 static bool is_plain(PlanOpKind kind) {
-    return kind != PLAN_OP_ADD_SCALED && kind != PLAN_OP_ADD_SCALED_BACKWARD && !is_of_nccl(kind) &&
+    return !begins_compiled_step(kind) && kind != PLAN_OP_ADD_SCALED &&
+           kind != PLAN_OP_ADD_SCALED_BACKWARD && !is_of_nccl(kind) &&
            (plan_op_info(kind)->n_lists == 0 || is_of_fsdp(kind));
 }
 
@@ -62,6 +73,7 @@ SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
         .unit_us = costs_of_units(plan, cluster),
         .python_ns = sim_python_costs_new(strategy, role, cluster),
     };
+    costs->compiled_step_us = factor * COMPILED_STEP_US;
     costs->moved_us = is_there[PLAN_OP_PRODUCT] ? MOVED_IN_PARAMETERS * costs->dtensor_us : 0;
     const double us[PLAN_N_INSTRS] = {
         [PLAN_ALLOC] = cluster->host_alloc_us,         [PLAN_FREE] = cluster->host_free_us,
@@ -97,7 +109,9 @@ static SimTime lists_cost(const SimIssueCosts *costs, const PlanOp *op) {
     const PlanOpInfo *info = plan_op_info(op->kind);
     unsigned n = plan_op_list_length(info, op->n_operands);
     double a_parameter = takes_dtensors(op->kind) ? costs->dtensor_us : 0;
-    return sim_time_from_us(costs->launch_us + n * (info->n_lists * costs->list_us + a_parameter));
+    double of_step = begins_compiled_step(op->kind) ? costs->compiled_step_us : 0;
+    return sim_time_from_us(costs->launch_us + of_step +
+                            n * (info->n_lists * costs->list_us + a_parameter));
 }
 
 /* FSDP's work for a unit comes with what it gathers and reduces, not with what layers exchange. */
@@ -147,7 +161,8 @@ static double most_ns(const Plan *plan, const ModelCluster *cluster) {
     most_us += cluster->host_unit_us + n * (cluster->host_parameter_us + cluster->host_dtensor_us +
                                             MOST_LISTS * cluster->host_list_us);
     most_us += cluster->host_shared_layer_us + cluster->host_shared_move_us +
-               cluster->host_checkpoint_us + cluster->host_saving_us + cluster->host_select_us;
+               cluster->host_checkpoint_us + cluster->host_saving_us + cluster->host_select_us +
+               COMPILED_STEP_US;
     return cluster->host_cpu_factor * most_us * 1e3;
 }
 

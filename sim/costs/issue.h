@@ -2,8 +2,9 @@
  *
  * A cluster's [host] says it by kind of instruction. On top of that comes a framework's Python: for
  * each unit that FSDP gathers or reduces, for each parameter of that unit, for each tensor in the
- * lists of an op, for each parameter that an optimizer or clipping takes as a DTensor (FSDP2), for
- * each DTensor that Muon's operators move, what python.h says, and for each step, before it begins.
+ * lists of an op, for each parameter that an optimizer or clipping takes as a DTensor (FSDP2), or
+ * whose step is compiled by itself, for each DTensor that Muon's operators move, what python.h
+ * says, and for each step, before it begins.
  *
  * Owns: its numbers. Borrows: role and cluster. Threads: const once made, so any number.
  */
@@ -22,11 +23,12 @@ typedef struct {
     bool is_plain[PLAN_N_OP_KINDS]; /* launching such an op costs ns[LAUNCH], and its Python */
     bool joins; /* what a compiler has in another op's kernel (plan/op/work.h) costs nothing */
     double launch_us, collective_us, list_us, list_kernel_us, dtensor_us;
-    double moved_us;    /* of a DTensor that an operator wants laid out otherwise, beside the
+    double compiled_step_us; /* of a parameter, beside its kernels */
+    double moved_us;         /* of a DTensor that an operator wants laid out otherwise, beside the
                          * collective that does it */
-    SimTime loop_ns;    /* of a step, before its first instruction */
-    double *unit_us;    /* by unit: what its gather or reduction costs on top */
-    SimTime *python_ns; /* by op: what Python costs on top of its launch; NULL: nothing */
+    SimTime loop_ns;         /* of a step, before its first instruction */
+    double *unit_us;         /* by unit: what its gather or reduction costs on top */
+    SimTime *python_ns;      /* by op: what Python costs on top of its launch; NULL: nothing */
 } SimIssueCosts;
 
 SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,

@@ -112,7 +112,7 @@ static void slips_in_keys(void) {
            "slip.ini:2: 'microbatch' is no key of a strategy; did you mean micro_batch?");
     expect("plan gpt-toy --network-key sqe=3", 2, "", "no key 'sqe'; did you mean seq?");
     expect("plan gpt-toy --param-dtype fp8", 2, "", "; linear layers in float8 are asked for by");
-    expect("plan gpt-toy --optimizer adamw_8bit", 2, "", "; 8-bit and paged optimizers are not");
+    expect("plan gpt-toy --optimizer adamw_8bit", 2, "", "adamw-torch-8bit is torchao's");
     expect("plan gpt-toy --network-key seq=4k", 2, "", "write it out: 4000, or 4096 (k may be");
     expect("plot gpt-toy --knob nic_gb_per_s=1,2", 2, "",
            "is no key of a strategy; of a cluster it is cluster.inter_node.nic_gb_per_s");
@@ -203,6 +203,21 @@ static void other_words(void) {
          "in place, in PyTo"},
         {"plan gpt-toy -n 3 --optimizer muon", "layers.0.attn.qkv.weight has 192 x 64 over 3"},
         {"plan gpt-toy --freeze module=GptBlock --optimizer muon", "finds no weight of two dimens"},
+        {"plan gpt-toy --optimizer AdamW8bit", "; did you mean adamw-torch-8bit?"},
+        {"plan gpt-toy -n 2 --flavour fsdp1 --optimizer adamw-torch-8bit", "for one rank, DDP and"},
+        {"plan gpt-toy --pytorch 2.12 --optimizer adamw-torch-8bit", "only for PyTorch 2.13"},
+        {"plan gpt-toy --state-dtype bf16 --optimizer adamw-torch-8bit", "of its own dtype; set"},
+        {"plan llama-toy -n 4 --tensor 2 --optimizer adamw-torch-8bit", "share layers or experts"},
+        {"plan gpt-toy -n 2 --offload params --optimizer adamw-torch-8bit", "planned on the host"},
+        {"plan gpt-toy --autocast fp16 --loss-scale dynamic --optimizer adamw-torch-8bit",
+         "with a scaled loss; set"},
+        {"plan gpt-toy --deterministic yes --optimizer adamw-torch-8bit", "deterministic=no"},
+        {"plan llama-toy --model-dtype bf16 --kernels compiled --float8 rowwise --optimizer "
+         "adamw-torch-8bit",
+         "layers in float8; set"},
+        {"plan gpt-toy --optimizer-kernel loop --optimizer-count device --optimizer "
+         "adamw-torch-8bit",
+         "is for Adam's loop"},
         {"predict gpt-toy --tokens 1T", "--tokens; foreshard choose has it"},
         {"diagnose gpt-toy --knob micro_batch=1,2", "foreshard plot and foreshard choose have it"},
         {"predict gpt-toy --cluster dgx-h100:nic_gb_per_s=25",

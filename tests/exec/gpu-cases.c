@@ -60,8 +60,6 @@ const GpuCase gpu_cases[] = {
     {"llama-toy --network-key layers=6 -n 4 --pipeline 2 --tensor 2 --accumulate 2 --micro-batch 2 "
      "--pipeline-schedule interleaved-1f1b --pipeline-stages 2",
      FP32},
-    {"llama-toy -n 4 --pipeline 2 --accumulate 3 --micro-batch 1 --sharding none --clip 1", FP32},
-    {"llama-toy -n 4 --pipeline 2 --tensor 2 --accumulate 2 --micro-batch 2 --sharding none", FP32},
     {"moe-shared -n 1 --sharding none", FP32},
     {"moe-toy -n 2 --network-key code=transformers", FP32},
     {"deepseek-toy -n 2", FP32},
@@ -116,6 +114,12 @@ const GpuCase gpu_cases[] = {
      "--clip 1",
      MUON},
     {"gpt-toy --network-key layers=1 -n 2 --model-dtype bf16 --optimizer muon", BF16},
+    {"llama-toy --network-key layers=1 --network-key ffn=256 -n 1 --sharding none --optimizer "
+     "adamw-torch-8bit --lr 0.01",
+     FP32},
+    {"llama-toy --network-key layers=1 -n 2 --sharding none --model-dtype bf16 --optimizer "
+     "adamw-torch-8bit",
+     BF16},
     {"moe-toy -n 2 --network-key code=transformers --param-dtype bf16", BF16},
     {"deepseek-toy -n 2 --param-dtype bf16", BF16},
     {"gpt-toy -n 2 --network-key loss=chunked --param-dtype bf16 --micro-batch 3", BF16},

@@ -404,7 +404,8 @@ static void no_buffer_is_smaller(gconstpointer words) {
 
 /* An optimizer's state may be made by the very op that brings parameters up to date. */
 static void optimizers_are_sound(void) {
-    static const char *const optimizers[] = {"adamw", "adam", "sgd", "momentum", "muon"};
+    static const char *const optimizers[] = {"adamw",    "adam", "sgd",
+                                             "momentum", "muon", "adamw-torch-8bit"};
     static const char *const kernels[] = {"foreach", "loop", "fused"};
     for (unsigned i = 0; i < G_N_ELEMENTS(optimizers) * G_N_ELEMENTS(kernels); i++) {
         g_autofree char *words =

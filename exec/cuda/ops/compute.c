@@ -45,6 +45,8 @@ KernelCudaFault exec_cuda_compute(const ExecTask *t, KernelCuda *k) {
         return exec_cuda_float8(t, k);
     case EXEC_GROUP_MUON:
         return exec_cuda_muon(t, k);
+    case EXEC_GROUP_EIGHT_BIT:
+        return exec_cuda_eight_bit(t, k);
     case EXEC_GROUP_FOUR_BIT:
         return exec_cuda_four_bit(t, k);
     case EXEC_GROUP_LAUNCH: /* launch.c's */

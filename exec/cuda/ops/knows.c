@@ -152,6 +152,30 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     return true;
 }
 
+/* A parameter and what is of its dtype; all else that is no byte is in fp32. */
+static bool eight_bit_fits(const PlanRole *role, const PlanOp *op, GError **error) {
+    static const char *const of_parameter[] = {"gradient", "parameter", "exp_avg", "exp_avg_sq",
+                                               NULL};
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    int type = -1;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        uint32_t buffer = plan_op_buffer(role, op, i);
+        bool is_free = g_strv_contains(of_parameter, info->slots[i].name);
+        if (buffer == PLAN_NONE || info->slots[i].flags & PLAN_SLOT_MASK) {
+            continue;
+        }
+        int mine = role->buffers[buffer].dtype;
+        if (is_free ? type >= 0 && mine != type : mine != PLAN_FP32) {
+            return refuse(op,
+                          "its operands are stored in different types; use a plan of this "
+                          "version",
+                          error);
+        }
+        type = is_free ? mine : type;
+    }
+    return true;
+}
+
 /* Copies between GPU and host leave numbers as they are, so what moves has to be of its slot's
  * dtype, which is the parameter's (exec/slots.h). */
 static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **error) {
@@ -269,5 +293,8 @@ bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **erro
     }
     return attention_is_known(role, op, error) && exec_slots_are_bounded(role, op, error) &&
            host_step_fits(role, op, error) && exec_batch_fits(context, op, error) &&
-           float8_fits(role, op, error) && types_fit(role, op, error);
+           float8_fits(role, op, error) &&
+           (exec_op_group((PlanOpKind)op->kind) == EXEC_GROUP_EIGHT_BIT
+                ? eight_bit_fits(role, op, error)
+                : types_fit(role, op, error));
 }

@@ -46,6 +46,7 @@ KernelCudaFault exec_cuda_exchange(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_float8(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_four_bit(const ExecTask *task, KernelCuda *kernels);
 KernelCudaFault exec_cuda_muon(const ExecTask *task, KernelCuda *kernels);
+KernelCudaFault exec_cuda_eight_bit(const ExecTask *task, KernelCuda *kernels);
 
 /* The loss of layers that ranks share, op by op, and as a compiler makes it: parts of
  * exec_cuda_share(). */

@@ -42,6 +42,7 @@ def read_options():
                    help="torchao.float8's recipe for the linear layers of blocks")
     p.add_argument("--float8-gather", choices=["yes", "precomputed"], help="of tensorwise: what FSDP2 gathers")
     p.add_argument("--muon-lr", type=float, help="Muon at this rate for the blocks' matrices, beside AdamW")
+    p.add_argument("--eight-bit", action="store_true", help="torchao's AdamW8bit, as it is before it is compiled")
     p.add_argument("--gradients", help="write the first step's gradients to this safetensors file")
     return p.parse_args()
 
@@ -200,6 +201,10 @@ def main():
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.lr)
     if options.muon_lr is not None:
         optimizer = muon.beside_adamw(network, {"lr": options.muon_lr}, {"lr": options.lr})
+    if options.eight_bit:
+        from torchao.optim import AdamW8bit
+        torch.compiler.set_stance("force_eager")
+        optimizer = AdamW8bit(network.parameters(), lr=options.lr)
     with open(options.data, "rb") as file:
         tokens = torch.tensor(list(file.read()))
     share, losses = options.batch // world, []

@@ -28,7 +28,7 @@ def numbers_of(tensor):
     """Those of torchao's tensors of several, which have no memory themselves."""
     if not type(tensor).__module__.startswith("torchao."):
         return tensor
-    return tensor._tensor if hasattr(tensor, "_tensor") else tensor._data
+    return next(getattr(tensor, name) for name in ("_tensor", "_data", "codes") if hasattr(tensor, name))
 
 
 def after_step(model, options):

@@ -157,7 +157,7 @@ def add_training_options(p):
     step.add_argument("--accumulate-sync", choices=("last", "every", "scatter"), default="last",
                       help="reduce gradients in the last pass only, or in every pass; scatter (fsdp2, hybrid): in every pass, "
                            "but among replicas in the last only")
-    step.add_argument("--optimizer", choices=("adamw", "adam", "sgd", "muon"), default="adamw",
+    step.add_argument("--optimizer", choices=("adamw", "adam", "sgd", "muon", "adamw-torch-8bit"), default="adamw",
                       help="muon: over the blocks' matrices, and AdamW over all else (muon.py)")
     step.add_argument("--muon-nesterov", action=argparse.BooleanOptionalAction, default=None, help="muon: default its own (on)")
     step.add_argument("--muon-ns-steps", type=int, help="muon: Newton-Schulz steps; default its own (5)")
