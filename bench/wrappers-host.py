@@ -20,6 +20,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from pretended_launches import launch_counter
 
@@ -69,6 +70,15 @@ def say(what, one, other=None):
     print("%-46s forward %7.1f us %4d launches, backward %7.1f us %4d launches"
           % (what, us[0], launches[0], us[1], launches[1]), flush=True)
     return us
+
+
+PLAIN_CHECKPOINT = {"use_reentrant": False, "preserve_rng_state": False}
+
+
+def say_checkpoint(what, one, once):
+    """Beyond forward, once more, and backward."""
+    print("%-66s forward %7.1f us, backward %7.1f us, around %d launches" % (
+        what, one.us[0] - once.us[0], one.us[1] - once.us[1] - once.us[0], once.launches[0]), flush=True)
 
 
 def own_block(kind, settings, mesh=None, rms_norm="kernel"):
@@ -130,7 +140,8 @@ def shared(settings):
     with torch.device(settings.device):
         functions = {("plain", n): Layers(n) for n in (1, 4)} | {("shared", n): share(Layers(n), mesh) for n in (1, 4)}
         functions |= {"norm": Norm(), "shared norm": parallelize_module(Norm(), mesh, SequenceParallel())}
-    functions |= {"block": own_block("llama", settings), "shared block": own_block("llama", settings, mesh)}
+    block, shared_block = own_block("llama", settings), own_block("llama", settings, mesh)
+    functions |= {"block": block, "shared block": shared_block, "checkpoint": lambda x: checkpoint(shared_block, x, **PLAIN_CHECKPOINT)}
     measured = by_turns(functions, settings)
     few, many = (say("shared: %d layers, 2 collectives each way" % (n + 1), measured["shared", n], measured["plain", n])
                  for n in (1, 4))
@@ -139,18 +150,16 @@ def shared(settings):
     print("%-46s forward %7.1f us, backward %7.1f us" % ("shared: a collective", *((a - 2 * b) / 2 for a, b in zip(few, layer))))
     say("shared: a norm", measured["shared norm"], measured["norm"])
     say("shared: a block of Llama", measured["shared block"], measured["block"])
+    say_checkpoint("shared: a checkpoint of that block", measured["checkpoint"], measured["shared block"])
 
 
 # ---- checkpoints -------------------------------------------------------------------------------
 
 def checkpoints(settings):
-    """Beyond forward, once more, and backward."""
     from building_blocks import selective_policy
-    from torch.utils.checkpoint import checkpoint
-    plain = {"use_reentrant": False, "preserve_rng_state": False}
-    ways = {"not reentrant": plain, "not reentrant, random state kept": {"use_reentrant": False},
+    ways = {"not reentrant": PLAIN_CHECKPOINT, "not reentrant, random state kept": {"use_reentrant": False},
             "reentrant, random state kept": {"use_reentrant": True},
-            "selective": {**plain, "context_fn": lambda: selective_policy(False, None)}}
+            "selective": {**PLAIN_CHECKPOINT, "context_fn": lambda: selective_policy(False, None)}}
     blocks = {"GPT": own_block("gpt", settings), "Llama": own_block("llama", settings),
               "Llama, its norms of ops": own_block("llama", settings, rms_norm="ops")}
     for n in (2, 12):
@@ -161,9 +170,7 @@ def checkpoints(settings):
         measured = by_turns({"": block, **functions}, settings)
         once = measured.pop("")
         for name, one in measured.items():
-            print("%-66s forward %7.1f us, backward %7.1f us, around %d launches" % (
-                "checkpoint, %s: %s" % (name, of), one.us[0] - once.us[0], one.us[1] - once.us[1] - once.us[0], once.launches[0]),
-                flush=True)
+            say_checkpoint("checkpoint, %s: %s" % (name, of), one, once)
 
 
 # ---- adapters, transformers, autocast --------------------------------------------------------------

@@ -1,10 +1,15 @@
-/* models/known-private.h - what the files of known.h share. */
+/* models/known-private.h - what the files that say what is known share. */
 #pragma once
 
 #include "models/known.h"
 
-/* Between what is not known and the setting that does without: some say another way out already. */
+/* Between what is not known and the setting that does without: some say another way out already.
+ * NULL: whichever. */
 const char *model_or_set(const char *why);
+
+/* Whether why is NULL; else an error that says the rest behind the network's name. */
+bool model_is_planned(const ModelNetwork *network, const char *why, GError **error,
+                      const char *format, ...) G_GNUC_PRINTF(4, 5);
 
 /* Whether why is NULL; else "KEY=NUMBER is not planned for WHY; set KEY=INSTEAD". */
 bool model_is_planned_with(const ModelNetwork *network, const char *key, uint64_t number,

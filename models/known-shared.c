@@ -7,17 +7,27 @@
 #include "plan/plan.h"
 
 const char *model_or_set(const char *why) {
-    return strstr(why, "; ") ? ", or" : "; set";
+    return why && strstr(why, "; ") ? ", or" : "; set";
+}
+
+bool model_is_planned(const ModelNetwork *network, const char *why, GError **error,
+                      const char *format, ...) {
+    if (why) {
+        va_list arguments;
+        va_start(arguments, format);
+        g_autofree char *text = g_strdup_vprintf(format, arguments);
+        va_end(arguments);
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: %s", network->name, text);
+    }
+    return !why;
 }
 
 bool model_is_planned_with(const ModelNetwork *network, const char *key, uint64_t number,
                            uint64_t instead, const char *why, GError **error) {
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: %s=%" G_GUINT64_FORMAT " is not planned for %s%s %s=%" G_GUINT64_FORMAT,
-                    network->name, key, number, why, model_or_set(why), key, instead);
-    }
-    return !why;
+    return model_is_planned(network, why, error,
+                            "%s=%" G_GUINT64_FORMAT
+                            " is not planned for %s%s %s=%" G_GUINT64_FORMAT,
+                            key, number, why, model_or_set(why), key, instead);
 }
 
 /* torchtitan's alone, as many on each rank. */
@@ -35,11 +45,7 @@ static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, 
         why = "with more ranks than experts shards each expert by rows, and the ranks that have "
               "the same experts do not divide them; set another";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: expert=%" G_GUINT64_FORMAT " %s",
-                    n->name, s->expert, why);
-    }
-    return !why;
+    return model_is_planned(n, why, error, "expert=%" G_GUINT64_FORMAT " %s", s->expert, why);
 }
 
 /* How ranks share layers is recorded of torchtitan's plan for a Llama. NULL: so is this. */

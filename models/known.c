@@ -10,13 +10,11 @@ static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *
                                GError **error) {
     bool is_old = !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0);
     bool asks = network->family == &model_t5 && !network->scores_in_memory;
-    if (is_old && asks) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: scaled_dot_product_attention takes no scale before PyTorch 2.1, and T5 "
-                    "has none; set attention = math in the network, or pytorch = 2.4",
-                    network->name);
-    }
-    return !is_old || !asks;
+    const char *why = is_old && asks
+                          ? "scaled_dot_product_attention takes no scale before PyTorch 2.1, and "
+                            "T5 has none; set attention = math in the network, or pytorch = 2.4"
+                          : NULL;
+    return model_is_planned(network, why, error, "%s", why);
 }
 
 /* What no compiler was recorded with. */
@@ -46,16 +44,14 @@ const char *model_eager_alone(const ModelNetwork *network) {
 }
 
 /* DeepSeek's blocks were recorded as torchtitan compiles them. */
-static bool is_eager_alone(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
+static bool takes_more_than_eager(const ModelNetwork *network, const PlanStrategy *s,
+                                  GError **error) {
     bool is_deepseeks = network->kv_lora_rank && s->kernels == PLAN_KERNELS_COMPILED;
     const char *why = is_deepseeks ? never_compiled(network) : model_eager_alone(network);
-    if (why) {
-        g_set_error(
-            error, PLAN_ERROR, PLAN_ERROR_VALUE,
-            "%s: only eager kernels are planned for a network with %s; set kernels = eager%s",
-            network->name, why, s->float8 == PLAN_FLOAT8_NONE ? "" : " and float8 = none");
-    }
-    return why;
+    return model_is_planned(
+        network, why, error,
+        "only eager kernels are planned for a network with %s; set kernels = eager%s", why,
+        s->float8 == PLAN_FLOAT8_NONE ? "" : " and float8 = none");
 }
 
 /* What a compiler makes of a block was recorded of GPT's and Llama's, with attention in one kernel
@@ -75,11 +71,7 @@ static bool can_be_compiled(const ModelNetwork *network, GError **error) {
     } else if (network->dropout > 0) {
         why = "dropout; set dropout = 0 in the network, or kernels = eager";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: kernels = compiled is not planned for %s", network->name, why);
-    }
-    return !why;
+    return model_is_planned(network, why, error, "kernels = compiled is not planned for %s", why);
 }
 
 /* Around experts: as torchtitan does it, module by module. Latent attention is recorded so. */
@@ -93,12 +85,9 @@ static bool can_be_compiled_in_parts(const ModelNetwork *n, const PlanStrategy *
                       : s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP
                           ? "selective checkpointing; set checkpointing=full or none"
                           : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: kernels = compiled is not planned for %s with %s, or kernels=eager",
-                    n->name, n->experts ? "experts" : "latent attention", why);
-    }
-    return !why;
+    return model_is_planned(n, why, error,
+                            "kernels = compiled is not planned for %s with %s, or kernels=eager",
+                            n->experts ? "experts" : "latent attention", why);
 }
 
 /* What a compiler makes of blocks that are trained in part was recorded of these. */
@@ -114,12 +103,9 @@ static bool can_be_compiled_in_part(const ModelNetwork *n, const PlanStrategy *s
                       : n->qk_norm == MODEL_QK_NORM_WIDTH ? "qk_norm = width"
                       : n->norm_at != MODEL_NORM_BEFORE   ? "norm_at = after"
                                                           : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: %s in compiled blocks are not planned for %s; set kernels = eager",
-                    n->name, s->lora_rank ? "adapters" : "frozen parameters", why);
-    }
-    return !why;
+    return model_is_planned(n, why, error,
+                            "%s in compiled blocks are not planned for %s; set kernels = eager",
+                            s->lora_rank ? "adapters" : "frozen parameters", why);
 }
 
 /* What was recorded of layers in float8: a Llama's, without biases. */
@@ -129,12 +115,8 @@ static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
                       : network->norm_at != MODEL_NORM_BEFORE
                           ? "norms after the layers; set norm_at = before"
                           : model_eager_alone(network);
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: float8 is not planned for %s%s float8 = none", network->name, why,
-                    model_or_set(why));
-    }
-    return !why;
+    return model_is_planned(network, why, error, "float8 is not planned for %s%s float8 = none",
+                            why, model_or_set(why));
 }
 
 /* Tuned stacks rotate a part of each head by a kernel that is not modelled, and gather and score
@@ -143,12 +125,8 @@ static bool can_be_fused(const ModelNetwork *network, GError **error) {
     const char *why = network->experts            ? "experts"
                       : network->rotary_share < 1 ? "rotary_share below 1"
                                                   : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: kernels = fused is not planned for %s; set kernels = eager", network->name,
-                    why);
-    }
-    return !why;
+    return model_is_planned(network, why, error,
+                            "kernels = fused is not planned for %s; set kernels = eager", why);
 }
 
 /* With an odd number of passes steps take turns, and DDP's second, which makes its buckets anew, is
@@ -167,11 +145,7 @@ static bool logits_can_be_held(const ModelNetwork *network, const PlanStrategy *
             ? "past a step of DDP of an odd number of passes; set logits_held = backward, or an "
               "even accumulate"
             : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: logits_held is not planned %s",
-                    network->name, why);
-    }
-    return !why;
+    return model_is_planned(network, why, error, "logits_held is not planned %s", why);
 }
 
 static bool keys_can_be_returned(const ModelNetwork *network, const PlanStrategy *s,
@@ -192,11 +166,8 @@ static bool keys_can_be_returned(const ModelNetwork *network, const PlanStrategy
                           ? "of transformers' modules that are not checkpointed (where they are, "
                             "transformers returns none); set checkpointing = none"
                           : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: use_cache is planned only %s, or use_cache = no", network->name, why);
-    }
-    return !why;
+    return model_is_planned(network, why, error, "use_cache is planned only %s, or use_cache = no",
+                            why);
 }
 
 /* Of logits of whole sequences that one rank has, by what stands where PyTorch's ops would. */
@@ -204,7 +175,8 @@ static bool loss_can_be_so(const ModelNetwork *n, const PlanStrategy *s, GError 
     bool of_model = n->loss == MODEL_LOSS_MODEL && s->kernels == PLAN_KERNELS_FUSED;
     uint64_t seq = model_network_seq(n, s);
     const char *key = n->logits_shifted ? "logits_shifted" : "loss_in_place";
-    const char *why = of_model ? "of a tuned stack's own kernel; set loss = fp32"
+    const char *why = !n->logits_shifted && !n->loss_in_place ? NULL
+                      : of_model ? "of a tuned stack's own kernel; set loss = fp32"
                       : plan_strategy_is_one_program(s)
                           ? "in a network that is compiled as a whole; set compile = block"
                       : s->tensor > 1   ? "of logits that ranks share; set tensor = 1"
@@ -212,12 +184,7 @@ static bool loss_can_be_so(const ModelNetwork *n, const PlanStrategy *s, GError 
                       : s->pipeline > 1 ? "in stages; set pipeline = 1"
                       : seq < 2         ? "of sequences of one token; set a longer seq"
                                         : NULL;
-    if ((n->logits_shifted || n->loss_in_place) && why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: %s = yes is not planned %s, or %s = no", n->name, key, why, key);
-        return false;
-    }
-    return true;
+    return model_is_planned(n, why, error, "%s = yes is not planned %s, or %s = no", key, why, key);
 }
 
 static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strategy,
@@ -234,7 +201,8 @@ static bool loss_is_known(const ModelNetwork *network, const PlanStrategy *strat
 /* What was recorded of them, and of no older PyTorch than that which has the grouped product. */
 static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
     const char *why =
-        s->autocast != PLAN_AUTOCAST_NONE
+        !network->experts ? NULL
+        : s->autocast != PLAN_AUTOCAST_NONE
             ? "with autocast; set autocast = none, and param_dtype = bf16"
         : !plan_strategy_is_after(s, PLAN_PYTORCH_2_4)
             ? "for PyTorch 2.4 and before, which lack their grouped product; set pytorch = current"
@@ -244,18 +212,14 @@ static bool can_have_experts(const ModelNetwork *network, const PlanStrategy *s,
         : s->lora_rank                           ? "with adapters; leave lora_rank at 0"
         : s->freeze.choice == PLAN_FREEZE_MODULE ? "with frozen parameters; set freeze = none"
                                                  : NULL;
-    if (network->experts && why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: experts are not planned %s",
-                    network->name, why);
-        return false;
-    }
-    return true;
+    return model_is_planned(network, why, error, "experts are not planned %s", why);
 }
 
 /* What was recorded of it: PyTorch's current kernels, in the network's dtype or FSDP's. */
 static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
     const char *why =
-        s->autocast != PLAN_AUTOCAST_NONE
+        !network->kv_lora_rank ? NULL
+        : s->autocast != PLAN_AUTOCAST_NONE
             ? "with autocast; set autocast = none, and param_dtype = bf16"
         : !plan_strategy_is_after(s, PLAN_PYTORCH_2_4)
             ? "for PyTorch 2.4 and before; set pytorch = current"
@@ -265,22 +229,13 @@ static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GE
         : s->deterministic != PLAN_DETERMINISTIC_NO
             ? "with deterministic algorithms; set deterministic = no"
             : NULL;
-    if (network->kv_lora_rank && why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: latent attention is not planned %s",
-                    network->name, why);
-        return false;
-    }
-    return true;
+    return model_is_planned(network, why, error, "latent attention is not planned %s", why);
 }
 
 static bool takes_adapters(const ModelNetwork *network, GError **error) {
-    if (network->gate_up_joined) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: lora_rank is not planned for gate_up = joined; leave lora_rank at 0",
-                    network->name);
-        return false;
-    }
-    return true;
+    const char *why = network->gate_up_joined ? "gate_up = joined" : NULL;
+    return model_is_planned(network, why, error,
+                            "lora_rank is not planned for %s; leave lora_rank at 0", why);
 }
 
 /* bitsandbytes packs all linear layers. Routers and latent attention were not recorded with it, nor
@@ -296,13 +251,9 @@ static bool takes_four_bits(const ModelNetwork *n, const PlanStrategy *s, GError
                           : is_joined && s->autocast != PLAN_AUTOCAST_NONE
                               ? "autocast where one layer gives q, k and v"
                               : NULL;
-    if (without) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: lora_base is planned only without %s; set lora_base=model%s", n->name,
-                    without,
-                    is_joined && !n->experts && !n->kv_lora_rank ? ", or model_dtype=bf16" : "");
-    }
-    return !without;
+    return model_is_planned(
+        n, without, error, "lora_base is planned only without %s; set lora_base=model%s", without,
+        is_joined && !n->experts && !n->kv_lora_rank ? ", or model_dtype=bf16" : "");
 }
 
 /* What a compiler or ranks that share layers make of a mask was not recorded. */
@@ -314,15 +265,12 @@ static bool mask_is_known(const ModelNetwork *n, const PlanStrategy *s, GError *
                       : s->kernels == PLAN_KERNELS_COMPILED ? "compiled kernels"
                       : s->tensor > 1                       ? "layers shared by ranks"
                                                             : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: the mask of its window of %" G_GUINT64_FORMAT
-                    " tokens is not planned with "
-                    "%s; lower seq below that, or set window_by = kernel where the program calls "
-                    "FlashAttention-2",
-                    n->name, n->window, why);
-    }
-    return !why;
+    return model_is_planned(
+        n, why, error,
+        "the mask of its window of %" G_GUINT64_FORMAT " tokens is not planned with "
+        "%s; lower seq below that, or set window_by = kernel where the program calls "
+        "FlashAttention-2",
+        n->window, why);
 }
 
 /* A mask, scores in memory and a ring are of whole sequences, as is family t5's bias. Where q and k
@@ -373,12 +321,8 @@ static bool can_be_evaluated(const ModelNetwork *network, const PlanStrategy *st
             ? "a loop that holds logits of a network that gives the loss; set loss_at = loop, or "
               "eval_holds_logits = no"
             : NULL;
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: an evaluation is not planned for %s, or eval_batches = 0", network->name,
-                    why);
-    }
-    return !why;
+    return model_is_planned(network, why, error,
+                            "an evaluation is not planned for %s, or eval_batches = 0", why);
 }
 
 bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strategy,
@@ -389,7 +333,8 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
     return pytorch_has_kernel(network, strategy, error) &&
            mask_is_known(network, strategy, error) && can_have_experts(network, strategy, error) &&
            can_be_latent(network, strategy, error) && loss_is_known(network, strategy, error) &&
-           (strategy->kernels == PLAN_KERNELS_EAGER || !is_eager_alone(network, strategy, error)) &&
+           (strategy->kernels == PLAN_KERNELS_EAGER ||
+            takes_more_than_eager(network, strategy, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED || can_be_compiled(network, error)) &&
            (strategy->kernels != PLAN_KERNELS_COMPILED ||
             !(network->experts || network->kv_lora_rank) ||

@@ -221,6 +221,14 @@ static void fill_adapters(Filler *f) {
                              : "\\blora(?: with| of|,)? *[(]?(?:rank|r) *[=:]? *(?<n>[0-9]+)\\b");
 }
 
+/* "the decoder gets 114 tokens", "targets of 128 tokens", "max_target_length=64". */
+static void fill_targets(Filler *f) {
+    fill_number_of(f, "target_seq", "notes",
+                   "\\b(?:decoder gets|(?:targets?|labels|answers|summaries) of|"
+                   "(?:max_)?target[ _](?:len(?:gth)?|seq(?:_len|uence length)?)[ =:]*) *"
+                   "(?<n>[0-9]+)\\b(?![.,][0-9])");
+}
+
 /* A whole table of shares has none of a percent. */
 static void say_percents(Filler *f, const char *column) {
     double largest = 0, value = number(f, column);
@@ -375,6 +383,7 @@ CliCsvRow cli_train_row_complete(const CliCsv *csv, const CliCsvRow *row, GStrin
     fill_batch(&f);
     fill_shape(&f);
     fill_adapters(&f);
+    fill_targets(&f);
     say_share(&f);
     say_percents(&f, "mfu_pct");
     say_percents(&f, "hfu_pct");

@@ -101,9 +101,11 @@ static bool apply_pytorch(CliTrainCase *c, GError **error) {
     return true;
 }
 
-/* What a program makes of any shape (its loss, how it turns pairs), and no column of the row. */
+/* What a program makes of any shape (its loss, how it turns pairs, how long targets are), and no
+ * column that a known network fixes. */
 static bool is_of_program(const PlanIniEntry *entry) {
-    return *entry->value != '$' && !g_str_equal(entry->key, "network.family");
+    return g_str_equal(entry->key, "network.target_seq") ||
+           (*entry->value != '$' && !g_str_equal(entry->key, "network.family"));
 }
 
 static bool apply(CliTrainCase *c, GString *network, GError **error) {

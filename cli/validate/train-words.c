@@ -13,14 +13,17 @@ static const struct {
     {"model", "^[[:alpha:]][\\w.-]*/(?=[[:alnum:]])(?![0-9]+(?:$| ))", ""},
 
     {"framework", "fsdp(?:[ _-]+v?-?|v)([12])(?![0-9x.])|fsdp ?[(]v?([12])[)]", "FSDP\\1\\2"},
-    {"framework", "distributed ?data ?parallel", "DDP"},
+    {"framework", "distributed[ _-]?data[ _-]?parallel", "DDP"},
     {"framework", "^llama[ _-]?factory", "LLaMA-Factory"},
     {"framework", "^(fms-hf-tuning|fastchat|(?:stanford[ _-])?alpaca)\\b", "HF Trainer (\\1)"},
 
     {"sharding_strategy", "fsdp(?:[ _-]+v?-?|v)([12])(?![0-9x.])|fsdp ?[(]v?([12])[)]",
      "FSDP\\1\\2"},
     {"sharding_strategy",
-     "^(?:torch[.]nn[.]parallel[.])?distributed ?data ?parallel(?: [(]ddp[)])?$", "DDP"},
+     "^(?:torch[.]nn[.]parallel[.])?distributed[ _-]?data[ _-]?parallel(?: [(]ddp[)])?$", "DDP"},
+    {"sharding_strategy", "^(?:(?:py)?torch |native )?ddp(?: ?[(][^)]*[)])?$", "DDP"},
+    {"sharding_strategy", "^(?:replicas?|replicate|full(?:y)? replicated)$", "replicated"},
+    {"sharding_strategy", "^(?:no[ _-]sharding|unsharded|not sharded)$", "none"},
     {"sharding_strategy", "(?:no|never|without)[ _-]reshard(?:ing)?(?:[ _-]after[ _-]forward)?",
      "reshard_after_forward=False"},
 

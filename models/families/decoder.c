@@ -244,18 +244,6 @@ static uint64_t rows_of_positions(const ModelNetwork *network, const Names *name
     return network->seq + names->spare_positions;
 }
 
-static ModelLayer declare_head(const Decoder *d, const Network *n, bool is_tied) {
-    PlanGraph *graph = d->walk.graph;
-    if (!is_tied) {
-        return model_linear(&d->walk, n->root, d->names->head, d->vocab, d->walk.width,
-                            d->names->head_bias);
-    }
-    ModelLayer head = {.bias = PLAN_NONE, .weight = n->embed.weight};
-    head.module = plan_graph_module(graph, n->root, d->names->head, "Linear", false);
-    plan_graph_tie(graph, head.module, head.weight);
-    return head;
-}
-
 static void declare(const Decoder *d, const ModelNetwork *network, Network *n) {
     const ModelWalk *w = &d->walk;
     const Names *names = d->names;
@@ -274,7 +262,8 @@ static void declare(const Decoder *d, const ModelNetwork *network, Network *n) {
     if (!names->norm_first) {
         n->norm = model_layernorm(w, n->root, names->norm);
     }
-    n->head = declare_head(d, n, network->tied);
+    n->head = model_head(w, n->root, names->head, d->vocab, names->head_bias,
+                         network->tied ? &n->embed : NULL);
 }
 
 static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {

@@ -151,14 +151,9 @@ static void emit(const ModelNetwork *network, const Names *names, bool tied, uin
         plan_graph_buffer(graph, PLAN_FP32, network->seq * network->seq);
     }
     ModelLayer ln_f = model_layernorm(w, root, names->ln_f);
-    ModelLayer head = {.bias = PLAN_NONE, .weight = wte.weight};
-    if (names->head_is_function) {
-        head.module = PLAN_NONE;
-    } else if (tied) {
-        head.module = plan_graph_module(graph, root, "head", "Linear", false);
-        plan_graph_tie(graph, head.module, head.weight);
-    } else {
-        head = model_linear(w, root, "head", gpt->vocab, w->width, false);
+    ModelLayer head = {.module = PLAN_NONE, .weight = wte.weight, .bias = PLAN_NONE};
+    if (!names->head_is_function) {
+        head = model_head(w, root, "head", gpt->vocab, false, tied ? &wte : NULL);
     }
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, gpt->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, gpt->vocab);

@@ -110,14 +110,9 @@ static void split_table(const ModelLlama *llama, const ModelLayer *embed) {
 static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *network, uint32_t root,
                                const ModelLayer *embed) {
     const ModelWalk *w = &llama->walk;
-    ModelLayer head = {.bias = PLAN_NONE, .weight = embed->weight};
-    if (network->tied) {
-        head.module = plan_graph_module(w->graph, root, llama->names->head, "Linear", false);
-        plan_graph_tie(w->graph, head.module, head.weight);
-        return head;
-    }
-    head = model_linear(w, root, llama->names->head, llama->vocab, w->width, false);
-    if (!w->graph->shared.whole_head) {
+    ModelLayer head =
+        model_head(w, root, llama->names->head, llama->vocab, false, network->tied ? embed : NULL);
+    if (!network->tied && !w->graph->shared.whole_head) {
         model_llama_split(llama, &head, PLAN_SPLIT_ROWS);
     }
     return head;

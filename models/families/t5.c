@@ -225,13 +225,7 @@ static void declare(const T5 *t5, uint64_t layers, bool tied, Network *n) {
         n->decoder[i] = declare_block(t5, n->root, "decoder", i, true);
     }
     n->decoder_norm = model_rmsnorm(w, n->root, "decoder_norm");
-    if (tied) {
-        n->head = (ModelLayer){.bias = PLAN_NONE, .weight = n->shared.weight};
-        n->head.module = plan_graph_module(w->graph, n->root, "head", "Linear", false);
-        plan_graph_tie(w->graph, n->head.module, n->head.weight);
-    } else {
-        n->head = model_linear(w, n->root, "head", t5->vocab, w->width, false);
-    }
+    n->head = model_head(w, n->root, "head", t5->vocab, false, tied ? &n->shared : NULL);
 }
 
 /* A head that shares the embedding's weight is given x / sqrt(width). */

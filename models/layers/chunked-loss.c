@@ -1,5 +1,6 @@
 #include "models/layers/chunked-loss.h"
 
+#include "models/known-private.h"
 #include "plan/plan.h"
 
 /* What PyTorch's allocator gives is rounded up to so much. */
@@ -145,12 +146,8 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
         why = "without deterministic algorithms, which add up rows by another kernel; set "
               "deterministic = no";
     }
-    if (why) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s: loss = %s is planned only %s, or set another loss", n->name,
-                    is_liger ? "liger" : "chunked", why);
-    }
-    return !why;
+    return model_is_planned(n, why, error, "loss = %s is planned only %s, or set another loss",
+                            is_liger ? "liger" : "chunked", why);
 }
 
 /* A head that alone is trained keeps less than room has. */

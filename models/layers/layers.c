@@ -69,6 +69,17 @@ ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, u
     return layer;
 }
 
+ModelLayer model_head(const ModelWalk *w, uint32_t parent, const char *name, uint64_t vocab,
+                      bool has_bias, const ModelLayer *tied) {
+    if (!tied) {
+        return model_linear(w, parent, name, vocab, w->width, has_bias);
+    }
+    ModelLayer head = {.bias = PLAN_NONE, .weight = tied->weight};
+    head.module = plan_graph_module(w->graph, parent, name, "Linear", false);
+    plan_graph_tie(w->graph, head.module, head.weight);
+    return head;
+}
+
 uint32_t model_dropout(const ModelWalk *w, uint32_t parent, const char *name) {
     return w->dropout > 0 ? plan_graph_module(w->graph, parent, name, "Dropout", false) : PLAN_NONE;
 }

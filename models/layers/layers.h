@@ -56,6 +56,9 @@ typedef struct {
 
 ModelLayer model_linear(const ModelWalk *w, uint32_t parent, const char *name, uint64_t out,
                         uint64_t in, bool has_bias);
+/* The head: of the weight of `tied`, where there is one, else a layer of its own. */
+ModelLayer model_head(const ModelWalk *w, uint32_t parent, const char *name, uint64_t vocab,
+                      bool has_bias, const ModelLayer *tied);
 ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name);
 /* A norm of rows as wide as the network; or of another width. */
 ModelLayer model_rmsnorm(const ModelWalk *w, uint32_t parent, const char *name);

@@ -178,6 +178,19 @@ static void rotate_complex(const ModelWalk *w, const ModelRotary *rotary, const 
     *k = turned_k;
 }
 
+/* q, k = turned_q, turned_k: the variables that held the inputs take the results of a function,
+ * inside of which the inputs lived. */
+static void take_names(PlanGraph *graph, uint32_t *q, uint32_t *k, uint32_t v, uint32_t turned_q,
+                       uint32_t turned_k) {
+    plan_graph_keep(graph, *q);
+    plan_graph_keep(graph, *k);
+    plan_graph_let_go_after(graph, *q, turned_k);
+    plan_graph_let_go_after(graph, *k, *q);
+    plan_graph_let_go_after(graph, v, turned_k);
+    *q = turned_q;
+    *k = turned_k;
+}
+
 /* ---- a part of each head -------------------------------------------------------------------- */
 
 /* A head cut in two: the numbers that are rotated, and the rest. */
@@ -264,13 +277,7 @@ static void rotate_parts(const ModelWalk *w, const ModelRotary *rotary, const Mo
     uint32_t turned_k = turn_part(w, rotary, a, &of_k);
     turned_q = join(w, of_q.rows, turned_q, n, (Columns){of_q.rest, all - n, all, n});
     turned_k = join(w, of_k.rows, turned_k, n, (Columns){of_k.rest, all - n, all, n});
-    plan_graph_keep(w->graph, *q);
-    plan_graph_keep(w->graph, *k);
-    plan_graph_let_go_after(w->graph, *q, turned_k);
-    plan_graph_let_go_after(w->graph, *k, *q);
-    plan_graph_let_go_after(w->graph, v, turned_k);
-    *q = turned_q;
-    *k = turned_k;
+    take_names(w->graph, q, k, v, turned_q, turned_k);
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
@@ -297,20 +304,13 @@ static uint32_t rotate_ends(const ModelWalk *w, const ModelRotary *rotary, const
     return ends->rest == PLAN_NONE ? turned : join_rest(w, a, turned, ends->rest, which);
 }
 
-/* One Python function rotates both. Its caller assigns the results to the variables that held the
- * inputs, so the inputs live until it returns. */
+/* One Python function rotates both. */
 static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                             uint32_t *q, uint32_t *k, uint32_t v) {
     Ends of_q = ends_of(w, rotary, a, *q, 'q'), of_k = ends_of(w, rotary, a, *k, 'k');
     uint32_t turned_q = rotate_ends(w, rotary, a, &of_q, 'q');
     uint32_t turned_k = rotate_ends(w, rotary, a, &of_k, 'k');
-    plan_graph_keep(w->graph, *q);
-    plan_graph_keep(w->graph, *k);
-    plan_graph_let_go_after(w->graph, *q, turned_k);
-    plan_graph_let_go_after(w->graph, *k, *q);
-    plan_graph_let_go_after(w->graph, v, turned_k);
-    *q = turned_q;
-    *k = turned_k;
+    take_names(w->graph, q, k, v, turned_q, turned_k);
 }
 
 /* As transformers has it: in the dtype of compute, halves of a head for pairs. */

@@ -4,7 +4,8 @@
  * once, after the epilogue. A tf32 product is computed in fp32.
  *
  * Of float8 it takes what cublasLt.h's documentation has for compute capability 8.9 and 9.0: a
- * transposed and b not, sides and addresses of whole 16 bytes, not both factors in e5m2.
+ * transposed and b not, sides and addresses of whole 16 bytes, not both factors in e5m2. It adds as
+ * these chips do, which keep 14 bits: "fp32" sums of float8 are none (sum_of_float8()).
  *
  * What a GPU would only show as a wrong number or a fault ends the program: matrices that do not
  * fit each other, or lie outside the device's memory; pointers that are less aligned than the
@@ -237,6 +238,45 @@ void finish(const Call &call, std::vector<float> *y, size_t batch) {
     }
 }
 
+/* x down to a multiple of a 2^13th of the power of two below `largest`. */
+float cut(float x, float largest) {
+    float unit = ldexpf(1, ilogbf(largest) - 13);
+    return floorf(x / unit) * unit;
+}
+
+/* The sum of k products as tensor cores of compute capability 8.9 and 9.0 form it: of 32 products
+ * and the sum so far, each is cut to 14 bits of the largest of them, and so is what they come to
+ * (DeepSeek-V3's report, section 3.5.2; PyTorch's names it e8m13). That now and then such a sum is
+ * added up in fp32 unless fast accumulation is asked for is left out: it would be off by less. */
+float sum_of_float8(const float *a, const float *b, size_t k) {
+    constexpr size_t AT_ONCE = 32;
+    float sum = 0, plain = 0;
+    for (size_t i = 0; i < k; i++) {
+        plain += a[i] * b[i];
+    }
+    for (size_t first = 0; first < k && std::isfinite(plain); first += AT_ONCE) {
+        size_t end = std::min(k, first + AT_ONCE);
+        float largest = fabsf(sum), next = 0;
+        for (size_t i = first; i < end; i++) {
+            largest = std::max(largest, fabsf(a[i] * b[i]));
+        }
+        for (size_t i = first; i < end && largest > 0; i++) {
+            next += cut(a[i] * b[i], largest);
+        }
+        next += largest > 0 ? cut(sum, largest) : 0;
+        sum = next != 0 ? cut(next, next) : 0;
+    }
+    return std::isfinite(plain) ? sum : plain;
+}
+
+/* a is transposed, and b is not. */
+void multiply_float8(std::vector<float> *y, const std::vector<float> &a,
+                     const std::vector<float> &b, size_t rows, size_t k, float alpha) {
+    for (size_t i = 0; i < y->size(); i++) {
+        (*y)[i] = alpha * sum_of_float8(&a[i % rows * k], &b[i / rows * k], k);
+    }
+}
+
 void multiply(const Call &call) {
     const EmulatorLayout &l = call.d_layout;
     bool ta = call.product.a == CUBLAS_OP_T, tb = call.product.b == CUBLAS_OP_T;
@@ -246,9 +286,14 @@ void multiply(const Call &call) {
     for (size_t i = 0; i < (size_t)l.batch; i++) {
         std::vector<float> a = widened(call.a, call.a_layout, i);
         std::vector<float> b = widened(call.b, call.b_layout, i), y(l.rows * l.cols);
-        cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
-                    (int)l.rows, (int)l.cols, (int)k, alpha, a.data(), (int)call.a_layout.rows,
-                    b.data(), (int)call.b_layout.rows, 0, y.data(), (int)l.rows);
+        if (is_float8(call.a_layout.type)) {
+            multiply_float8(&y, a, b, l.rows, k, alpha);
+        } else {
+            cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans,
+                        tb ? CblasTrans : CblasNoTrans, (int)l.rows, (int)l.cols, (int)k, alpha,
+                        a.data(), (int)call.a_layout.rows, b.data(), (int)call.b_layout.rows, 0,
+                        y.data(), (int)l.rows);
+        }
         finish(call, &y, i);
         if (call.product.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
             add_up_b(call, b, tb, k);

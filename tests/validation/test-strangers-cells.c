@@ -44,6 +44,7 @@ static const char *const ours[][2] = {
     {"lora_rank", ""},
     {"lora_on", ""},
     {"step_ms", "1000"},
+    {"tflops_per_gpu", ""},
     {"mfu_pct", ""},
     {"notes", ""},
 };
@@ -212,6 +213,42 @@ static void one_gpu(void) {
     }
 }
 
+/* DDP by any name, in any dtype; what it was taken for without its rules is FSDP1. */
+static void ddp(void) {
+    static const char *const some[][2] = {{"fp16", "autocast=fp16"},
+                                          {"float16 mixed precision", "autocast=fp16"},
+                                          {"mixed (fp16)", "loss_scale=dynamic"},
+                                          {"AMP fp16", "autocast=fp16"},
+                                          {"half", "autocast=fp16"},
+                                          {"fp16 (autocast, GradScaler)", "autocast=fp16"},
+                                          {"pure fp16", "model_dtype=fp16"},
+                                          {"bf16-true", "model_dtype=bf16"},
+                                          {"fp32", "param_dtype=fp32"}};
+    static const char *const names[] = {"DDP", "DDP (8 GPUs)", "data parallel", "replicate"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(some); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(names); k++) {
+            Cell by_sharding[] = {{"precision",
+                                   some[i][0],
+                                   some[i][1],
+                                   {{"framework", "PyTorch"}, {"sharding_strategy", names[k]}}},
+                                  {"precision",
+                                   some[i][0],
+                                   "flavour=ddp",
+                                   {{"framework", "PyTorch"}, {"sharding_strategy", names[k]}}}};
+            check(by_sharding, G_N_ELEMENTS(by_sharding));
+        }
+        check(&(Cell){"precision",
+                      some[i][0],
+                      "flavour=ddp",
+                      {{"framework", "PyTorch DDP"}, {"sharding_strategy", ""}}},
+              1);
+    }
+    CHECK({"framework",
+           "PyTorch Lightning DDP",
+           "flavour=ddp",
+           {{"sharding_strategy", "DDP"}, {"precision", "bf16-mixed"}}});
+}
+
 static void checkpointings(void) {
     static const char *const all[] = {"GC",
                                       "grad ckpt",
@@ -257,6 +294,12 @@ static void dtypes_and_kernels(void) {
           {"precision", "tf32", "matmul_fp32_tflops=494.7"},
           {"precision", "tf32", "matmul_fp32_tflops=77.4", {{"hardware", "A6000"}}},
           {"precision", "O2", "no rule knows this precision"},
+          {"precision", "pure fp16", "model_dtype=fp16"},
+          {"precision", "fp16-true", "model_dtype=fp16", {{"framework", "PyTorch DDP"}}},
+          {"precision",
+           "fp16 (pure)",
+           "loss_scale=none",
+           {{"framework", "PyTorch"}, {"gpus", "1"}, {"sharding_strategy", "none"}}},
           {"precision", "bf16, LoRA r=16", "lora_rank=16"},
           {"precision", "bf16 + LoRA", "rank is not said"},
           {"reduce_dtype", "same", "reduce_dtype=param"},
@@ -289,6 +332,23 @@ static void dtypes_and_kernels(void) {
           {"lora_on", "Wq+Wk+Wv+Wo", "lora_on=module=.*\\.(q|k|v|o)", {{"lora_rank", "8"}}},
           {"lora_on", "c_attn", "beside which layers", {{"lora_rank", "8"}}},
           {"lora_on", "q_proj and the embedding", "beside which layers", {{"lora_rank", "8"}}});
+}
+
+/* What FLOP/s count, of a row that has no other time. */
+static void flops(void) {
+    static const char all[] = "FLOP/s with recomputation";
+    CHECK({"tflops_per_gpu",
+           "150",
+           all,
+           {{"step_ms", ""}, {"measured_date", "2022-11"}, {"activation_checkpointing", "full"}}},
+          {"tflops_per_gpu",
+           "150",
+           "FLOP/s of the model",
+           {{"step_ms", ""}, {"measured_date", "2024-11"}, {"activation_checkpointing", "full"}}},
+          {"tflops_per_gpu",
+           "150",
+           "FLOP/s of the model",
+           {{"step_ms", ""}, {"measured_date", "2022-11"}, {"activation_checkpointing", "none"}}});
 }
 
 static void numbers(void) {
@@ -337,7 +397,11 @@ static void numbers(void) {
 static void models(void) {
     CHECK({"model", "mistralai/Mistral-7B-v0.1", "model=Mistral-7B-v0.1"},
           {"model", "Qwen/Qwen3-8B", "qk_norm=head"}, {"model", "facebook/opt-1.3b", "model=opt"},
-          {"model", "moe-8x (4B total/1.8B active)", "total/1.8B active"});
+          {"model", "moe-8x (4B total/1.8B active)", "total/1.8B active"},
+          {"notes", "the decoder gets 114 tokens", "target_seq=114"},
+          {"notes", "targets of 64 tokens", "target_seq=64"},
+          {"notes", "max_target_length=128", "target_seq=128"},
+          {"notes", "a target of 2.9 in the loss", "!target_seq"});
 }
 
 int main(int argc, char **argv) {
@@ -346,8 +410,10 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/cells: shardings", shardings);
     g_test_add_func("/strangers/cells: frameworks", frameworks);
     g_test_add_func("/strangers/cells: one GPU", one_gpu);
+    g_test_add_func("/strangers/cells: DDP", ddp);
     g_test_add_func("/strangers/cells: checkpointing and offload", checkpointings);
     g_test_add_func("/strangers/cells: dtypes, kernels, adapters", dtypes_and_kernels);
+    g_test_add_func("/strangers/cells: FLOP/s", flops);
     g_test_add_func("/strangers/cells: numbers and dates", numbers);
     g_test_add_func("/strangers/cells: models", models);
     return g_test_run();
