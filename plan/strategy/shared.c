@@ -180,8 +180,8 @@ bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error) {
  * wrapped. */
 static const char *why_not_in_stages(const PlanStrategy *s) {
     if (s->flavour == PLAN_FLAVOUR_FSDP1 || s->flavour == PLAN_FLAVOUR_ZERO1) {
-        return "is planned only with FSDP2, DDP, or nothing wrapped; set flavour=fsdp2, or "
-               "sharding=none";
+        return "is planned only with FSDP2, DDP, or nothing wrapped; set "
+               "flavour=fsdp2";
     }
     if (plan_strategy_copies_results(s)) {
         return "is not planned with find_unused or static_graph; set both to no";

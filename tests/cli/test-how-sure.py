@@ -14,6 +14,7 @@ LLAMA = ['llama3-8b', '-n', '8', '--param-dtype', 'bf16', '--checkpointing', 'fu
 FLOAT8 = LLAMA + ['--kernels', 'compiled', '--float8', 'tensorwise']
 LONG = LLAMA + ['--context', '2', '--seq', '16384', '--network-key', 'seq=16384']
 SLOW = ['gpt2-xl', '-n', '16', '--cluster', 'two-nodes-ethernet']
+SLOW_AND_RARE = ['gpt2-xl', '-n', '16', '--cluster', 'dgx-h100:inter_node.nic_gb_per_s=1']
 # 512 GPUs without a limiter: the allocator gives memory back (docs/classroom.md, 4).
 RETRIES = ['gpt-175b', '-n', '512', '--cluster', 'a100-roce', '--flavour', 'fsdp1', '--param-dtype', 'bf16',
            '--checkpointing', 'full', '--limit-all-gathers', '0']
@@ -25,7 +26,8 @@ KINDS = [
     (LLAMA, 'computes H100', 'runs on H100, bound by arithmetic'),
     (FLOAT8, 'float8 H100', 'runs on H100, in float8'),
     (LONG, 'context', 'runs, with context parallelism'),
-    (SLOW, 'links', 'runs, bound by links between GPUs'),
+    (SLOW, 'links A100', 'runs on A100, bound by links between GPUs'),
+    (SLOW_AND_RARE, 'links', 'runs, bound by links between GPUs'),
     (RETRIES, 'retries A100', 'runs on A100, with allocation retries'),
     (RARE, 'computes', 'runs, bound by arithmetic'),
 ]

@@ -46,7 +46,7 @@ static void endless_files(void) {
         "compare e.trace /dev/zero",
         "replay gpt-toy /dev/zero",
         "report /dev/zero -o e.html",
-        "export --chrome /dev/urandom -o e.json",
+        "export --chrome /dev/zero -o e.json",
         "validate /dev/zero",
         "plan gpt-toy --strategy /dev/full",
     };
