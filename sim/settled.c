@@ -30,17 +30,18 @@ SimPrediction *sim_predict_settled(const Plan *plan, const ModelCluster *cluster
                                    const SimOptions *asked, Trace *trace, GError **error) {
     SimOptions options = *asked;
     bool is_free = asked->steps == SIM_STEPS_IT_TAKES;
-    uint32_t settled = is_free ? settled_steps(plan) : asked->steps;
     options.steps = is_free ? SIM_DEFAULT_STEPS : asked->steps;
     SimPrediction *prediction = sim_predict(plan, cluster, &options, trace, error);
-    if (prediction == NULL || options.steps == settled || asked->every_rank ||
-        has_settled(prediction)) {
+    if (prediction == NULL || !is_free || asked->every_rank || has_settled(prediction)) {
+        return prediction;
+    }
+    options.steps = settled_steps(plan);
+    if (options.steps == SIM_DEFAULT_STEPS) {
         return prediction;
     }
     sim_prediction_free(prediction);
     if (trace != NULL) {
         empty(trace);
     }
-    options.steps = settled;
     return sim_predict(plan, cluster, &options, trace, error);
 }
