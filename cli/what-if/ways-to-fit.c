@@ -211,7 +211,7 @@ static GArray *ways_new(void) {
 static GArray *try_all(CliWhatIf *what_if, SimWanted wanted) {
     GArray *ways = ways_new();
     try_settings(what_if, of_one_rank, G_N_ELEMENTS(of_one_rank), wanted, ways);
-    if (g_strcmp0(cli_what_if_get(what_if, "lora_rank"), "0") != 0) {
+    if (what_if->strategy.lora_rank > 0) {
         try_settings(what_if, of_frozen_weights, G_N_ELEMENTS(of_frozen_weights), wanted, ways);
     }
     if (!has_calm(ways)) {
