@@ -55,6 +55,11 @@ static inline bool plan_stage_is_sharded(const PlanRun *run) {
     return run->strategy->flavour == PLAN_FLAVOUR_FSDP2;
 }
 
+/* The units that are. */
+static inline uint32_t plan_stage_n_sharded(const PlanRun *run) {
+    return plan_stage_is_sharded(run) ? run->n_units : 0;
+}
+
 /* Assigns the variable, which lets go of the tensor that it held. */
 void plan_stage_replace(PlanRun *run, PlanTensor *variable, PlanTensor tensor);
 

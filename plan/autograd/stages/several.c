@@ -71,7 +71,7 @@ void plan_stages_begin_several(PlanRun *runs, uint32_t n) {
 static void gather(PlanRun *run) {
     bool is_first = run->builder.section == PLAN_SECTION_FIRST;
     plan_run_at(run, run->owner.stages->phase, 0);
-    for (uint32_t u = 0; u < run->n_units && plan_stage_is_sharded(run); u++) {
+    for (uint32_t u = 0; u < plan_stage_n_sharded(run); u++) {
         if (is_first && !run->owner.stages->has_gathered) {
             plan_fsdp2_pad_unit_again(run, u);
         }
@@ -82,7 +82,7 @@ static void gather(PlanRun *run) {
 
 static void reshard(PlanRun *run) {
     plan_run_at(run, run->owner.stages->phase, 0);
-    for (uint32_t u = 0; u < run->n_units && plan_stage_is_sharded(run); u++) {
+    for (uint32_t u = 0; u < plan_stage_n_sharded(run); u++) {
         plan_run_at_unit(run, u);
         plan_fsdp2_reshard(run, u);
     }
@@ -90,7 +90,7 @@ static void reshard(PlanRun *run) {
 
 static void await_units(PlanRun *run) {
     plan_run_at(run, run->owner.stages->phase, 0);
-    for (uint32_t u = 0; u < run->n_units && plan_stage_is_sharded(run); u++) {
+    for (uint32_t u = 0; u < plan_stage_n_sharded(run); u++) {
         plan_fsdp2_await(run, u);
     }
 }
