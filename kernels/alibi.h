@@ -10,11 +10,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#ifdef __CUDACC__
-#define KERNEL_EVERYWHERE __host__ __device__
-#else
-#define KERNEL_EVERYWHERE
-#endif
+#include "kernels/everywhere.h"
 
 /* head counts from 0; most 0: no slope. */
 KERNEL_EVERYWHERE static inline float kernel_alibi_slope(size_t head, size_t heads, float most) {

@@ -5,13 +5,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "kernels/everywhere.h"
 #include "kernels/four-bit-codes.h"
-
-#ifdef __CUDACC__
-#define KERNEL_EVERYWHERE __host__ __device__
-#else
-#define KERNEL_EVERYWHERE
-#endif
 
 /* A state, n places of codes. A step writes the new ones, or, where it is a step in two, first the
  * magnitudes, most, and each number over its own, scaled. */

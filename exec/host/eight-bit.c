@@ -3,69 +3,37 @@
 
 #include <string.h>
 
-#include "exec/task.h"
+#include "exec/eight-bit.h"
 #include "kernels/host/eight-bit.h"
 #include "kernels/host/four-bit.h"
 
-/* Of all steps, whose attributes begin alike. */
-static KernelAdam adam_of(const ExecTask *t) {
-    return (KernelAdam){.lr = attr(t, ADAM_ONE_LR),
-                        .beta1 = attr(t, ADAM_ONE_BETA1),
-                        .beta2 = attr(t, ADAM_ONE_BETA2),
-                        .eps = attr(t, ADAM_ONE_EPS),
-                        .weight_decay = attr(t, ADAM_ONE_WEIGHT_DECAY),
-                        .decay = KERNEL_ADAM_DECOUPLED,
-                        .step = t->step + 1};
-}
-
 static void adam_8bit(const ExecTask *t) {
-    KernelAdam adam = adam_of(t);
-    KernelState8bit exp_avg = {.codes = bytes(t, ADAM_8BIT_CODES),
-                               .absmax = f32(t, ADAM_8BIT_ABSMAX),
-                               .map = f32(t, ADAM_8BIT_MAP)};
-    KernelState8bit exp_avg_sq = {.codes = bytes(t, ADAM_8BIT_CODES_SQ),
-                                  .absmax = f32(t, ADAM_8BIT_ABSMAX_SQ),
-                                  .map = f32(t, ADAM_8BIT_MAP_SQ)};
-    kernel_adam_8bit(f32(t, ADAM_8BIT_PARAMETER), f32(t, ADAM_8BIT_GRADIENT), &exp_avg, &exp_avg_sq,
-                     dim(t, ADAM_8BIT_N), (float)attr(t, ADAM_8BIT_LEAST), &adam);
+    KernelAdamOne one = exec_adam_one(t);
+    ExecStates8bit of = exec_states_8bit(t);
+    kernel_adam_8bit(f32(t, ADAM_8BIT_PARAMETER), f32(t, ADAM_8BIT_GRADIENT), &of.exp_avg,
+                     &of.exp_avg_sq, dim(t, ADAM_8BIT_N), (float)attr(t, ADAM_8BIT_LEAST), &one);
 }
 
 static void scaled(const ExecTask *t) {
-    KernelAdam adam = adam_of(t);
-    KernelState8bit exp_avg = {.codes = bytes(t, ADAM_8BIT_SCALED_CODES),
-                               .absmax = f32(t, ADAM_8BIT_SCALED_ABSMAX),
-                               .map = f32(t, ADAM_8BIT_SCALED_MAP),
-                               .most = f32(t, ADAM_8BIT_SCALED_MOST),
-                               .scaled = f32(t, ADAM_8BIT_SCALED_SCALED)};
-    KernelState8bit exp_avg_sq = {.codes = bytes(t, ADAM_8BIT_SCALED_CODES_SQ),
-                                  .absmax = f32(t, ADAM_8BIT_SCALED_ABSMAX_SQ),
-                                  .map = f32(t, ADAM_8BIT_SCALED_MAP_SQ),
-                                  .most = f32(t, ADAM_8BIT_SCALED_MOST_SQ),
-                                  .scaled = f32(t, ADAM_8BIT_SCALED_SCALED_SQ)};
+    KernelAdamOne one = exec_adam_one(t);
+    ExecStates8bit of = exec_states_8bit(t);
     kernel_adam_8bit_scaled(f32(t, ADAM_8BIT_SCALED_PARAMETER), f32(t, ADAM_8BIT_SCALED_GRADIENT),
-                            &exp_avg, &exp_avg_sq, dim(t, ADAM_8BIT_SCALED_N),
-                            (float)attr(t, ADAM_8BIT_SCALED_LEAST), &adam);
+                            &of.exp_avg, &of.exp_avg_sq, dim(t, ADAM_8BIT_SCALED_N),
+                            (float)attr(t, ADAM_8BIT_SCALED_LEAST), &one);
 }
 
 static void update(const ExecTask *t) {
-    KernelAdam adam = adam_of(t);
-    KernelState8bit exp_avg = {.codes = bytes(t, ADAM_8BIT_UPDATE_CODES),
-                               .absmax = f32(t, ADAM_8BIT_UPDATE_ABSMAX),
-                               .map = f32(t, ADAM_8BIT_UPDATE_MAP),
-                               .scaled = f32(t, ADAM_8BIT_UPDATE_SCALED)};
-    KernelState8bit exp_avg_sq = {.codes = bytes(t, ADAM_8BIT_UPDATE_CODES_SQ),
-                                  .absmax = f32(t, ADAM_8BIT_UPDATE_ABSMAX_SQ),
-                                  .map = f32(t, ADAM_8BIT_UPDATE_MAP_SQ),
-                                  .scaled = f32(t, ADAM_8BIT_UPDATE_SCALED_SQ)};
+    KernelAdamOne one = exec_adam_one(t);
+    ExecStates8bit of = exec_states_8bit(t);
     kernel_adam_8bit_update(f32(t, ADAM_8BIT_UPDATE_PARAMETER), f32(t, ADAM_8BIT_UPDATE_GRADIENT),
-                            &exp_avg, &exp_avg_sq, dim(t, ADAM_8BIT_UPDATE_N), &adam);
+                            &of.exp_avg, &of.exp_avg_sq, dim(t, ADAM_8BIT_UPDATE_N), &one);
 }
 
 static void adam_one(const ExecTask *t) {
-    KernelAdam adam = adam_of(t);
+    KernelAdamOne one = exec_adam_one(t);
     kernel_adam_one(f32(t, ADAM_ONE_PARAMETER), f32(t, ADAM_ONE_EXP_AVG),
                     f32(t, ADAM_ONE_EXP_AVG_SQ), f32(t, ADAM_ONE_GRADIENT), dim(t, ADAM_ONE_N),
-                    &adam);
+                    &one);
 }
 
 void exec_host_eight_bit(const ExecTask *t) {

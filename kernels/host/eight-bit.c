@@ -3,11 +3,6 @@
 
 #include "kernels/host/float8.h"
 
-static KernelAdamOne one_of(const KernelAdam *adam) {
-    return kernel_adam_one_of(adam->lr, adam->beta1, adam->beta2, adam->eps, adam->weight_decay,
-                              adam->step);
-}
-
 static float number_of(const KernelState8bit *state, size_t i) {
     return state->map[state->codes[i]] * state->absmax[i / KERNEL_BYTE_BLOCK];
 }
@@ -47,11 +42,10 @@ static void step_block(float *m, float *v, float *param, const float *grad, size
 
 void kernel_adam_8bit(float *param, const float *grad, const KernelState8bit *exp_avg,
                       const KernelState8bit *exp_avg_sq, size_t n, float least,
-                      const KernelAdam *adam) {
-    KernelAdamOne one = one_of(adam);
+                      const KernelAdamOne *one) {
     for (size_t from = 0; from < n; from += KERNEL_BYTE_BLOCK) {
         float m[KERNEL_BYTE_BLOCK], v[KERNEL_BYTE_BLOCK];
-        step_block(m, v, param, grad, from, exp_avg, exp_avg_sq, &one);
+        step_block(m, v, param, grad, from, exp_avg, exp_avg_sq, one);
         exp_avg->absmax[from / KERNEL_BYTE_BLOCK] = fmaxf(scale(m, least), least);
         exp_avg_sq->absmax[from / KERNEL_BYTE_BLOCK] = fmaxf(scale(v, least), least);
         kernel_put_codes(exp_avg->codes + from, m, exp_avg->map, KERNEL_BYTE_BLOCK);
@@ -61,22 +55,21 @@ void kernel_adam_8bit(float *param, const float *grad, const KernelState8bit *ex
 
 void kernel_adam_8bit_scaled(float *param, const float *grad, const KernelState8bit *exp_avg,
                              const KernelState8bit *exp_avg_sq, size_t n, float least,
-                             const KernelAdam *adam) {
-    KernelAdamOne one = one_of(adam);
+                             const KernelAdamOne *one) {
     for (size_t from = 0; from < n; from += KERNEL_BYTE_BLOCK) {
         float *m = exp_avg->scaled + from, *v = exp_avg_sq->scaled + from;
-        step_block(m, v, param, grad, from, exp_avg, exp_avg_sq, &one);
+        step_block(m, v, param, grad, from, exp_avg, exp_avg_sq, one);
         exp_avg->most[from / KERNEL_BYTE_BLOCK] = scale(m, least);
         exp_avg_sq->most[from / KERNEL_BYTE_BLOCK] = scale(v, least);
     }
 }
 
 void kernel_adam_8bit_update(float *param, const float *grad, const KernelState8bit *exp_avg,
-                             const KernelState8bit *exp_avg_sq, size_t n, const KernelAdam *adam) {
-    KernelAdamOne one = one_of(adam);
+                             const KernelState8bit *exp_avg_sq, size_t n,
+                             const KernelAdamOne *one) {
     for (size_t i = 0; i < n; i++) {
-        param[i] = kernel_adam_one_step(param[i], first_moment(exp_avg, i, grad[i], &one),
-                                        second_moment(exp_avg_sq, i, grad[i], &one), &one);
+        param[i] = kernel_adam_one_step(param[i], first_moment(exp_avg, i, grad[i], one),
+                                        second_moment(exp_avg_sq, i, grad[i], one), one);
         exp_avg->codes[i] = kernel_code_of(exp_avg->map, exp_avg->scaled[i]);
         exp_avg_sq->codes[i] = kernel_code_of(exp_avg_sq->map, exp_avg_sq->scaled[i]);
     }
@@ -89,11 +82,10 @@ void kernel_put_codes(uint8_t *codes, const float *x, const float *map, size_t n
 }
 
 void kernel_adam_one(float *param, float *exp_avg, float *exp_avg_sq, const float *grad, size_t n,
-                     const KernelAdam *adam) {
-    KernelAdamOne one = one_of(adam);
+                     const KernelAdamOne *one) {
     for (size_t i = 0; i < n; i++) {
-        exp_avg[i] = kernel_moved(exp_avg[i], grad[i], one.rest1);
-        exp_avg_sq[i] = kernel_moved(exp_avg_sq[i], grad[i] * grad[i], one.rest2);
-        param[i] = kernel_adam_one_step(param[i], exp_avg[i], exp_avg_sq[i], &one);
+        exp_avg[i] = kernel_moved(exp_avg[i], grad[i], one->rest1);
+        exp_avg_sq[i] = kernel_moved(exp_avg_sq[i], grad[i] * grad[i], one->rest2);
+        param[i] = kernel_adam_one_step(param[i], exp_avg[i], exp_avg_sq[i], one);
     }
 }

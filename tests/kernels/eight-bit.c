@@ -70,7 +70,7 @@ typedef enum {
     PARAMETER_SECOND
 } Way;
 
-static void step(Stepped *s, Way way, const float *grad, const KernelAdam *adam) {
+static void step(Stepped *s, Way way, const float *grad, const KernelAdamOne *one) {
     enum {
         N_BLOCKS = N_STEPPED / KERNEL_BYTE_BLOCK
     };
@@ -78,13 +78,13 @@ static void step(Stepped *s, Way way, const float *grad, const KernelAdam *adam)
     KernelState8bit m = {s->codes[0], s->absmax[0], s->maps[0], most[0], scaled[0]};
     KernelState8bit v = {s->codes[1], s->absmax[1], s->maps[1], most[1], scaled[1]};
     if (way == IN_ONE) {
-        kernel_adam_8bit(s->param, grad, &m, &v, N_STEPPED, least, adam);
+        kernel_adam_8bit(s->param, grad, &m, &v, N_STEPPED, least, one);
         return;
     }
     kernel_adam_8bit_scaled(way == PARAMETER_FIRST ? s->param : NULL, grad, &m, &v, N_STEPPED,
-                            least, adam);
+                            least, one);
     if (way == PARAMETER_SECOND) {
-        kernel_adam_8bit_update(s->param, grad, &m, &v, N_STEPPED, adam);
+        kernel_adam_8bit_update(s->param, grad, &m, &v, N_STEPPED, one);
     }
     for (unsigned k = 0; k < 2; k++) {
         for (unsigned b = 0; b < N_BLOCKS; b++) {
@@ -107,7 +107,8 @@ static void all_ways_are_one(void) {
                 grad[k] =
                     k / KERNEL_BYTE_BLOCK == 1 ? 0 : sinf((float)k * (float)i) * (float)(k % 9);
             }
-            step(s, way, grad, &(KernelAdam){1e-3, 0.9, 0.999, 1e-8, 0.1, 0, i});
+            KernelAdamOne one = kernel_adam_one_of(1e-3, 0.9, 0.999, 1e-8, 0.1, i);
+            step(s, way, grad, &one);
         }
         g_assert_cmpmem(s, sizeof *s, &all[IN_ONE], sizeof *s);
     }
@@ -117,8 +118,8 @@ static void all_ways_are_one(void) {
 /* A first step goes by lr, whatever the gradient: moments that are made of it alone, corrected. */
 static void first_step(void) {
     float param = 1, exp_avg = 0, exp_avg_sq = 0, grad = -0.3f;
-    kernel_adam_one(&param, &exp_avg, &exp_avg_sq, &grad, 1,
-                    &(KernelAdam){0.01, 0.9, 0.999, 0, 0.5, 0, 1});
+    KernelAdamOne one = kernel_adam_one_of(0.01, 0.9, 0.999, 0, 0.5, 1);
+    kernel_adam_one(&param, &exp_avg, &exp_avg_sq, &grad, 1, &one);
     g_assert_cmpfloat(fabs((double)param - (1 - 0.005 + 0.01)), <, 1e-6);
     g_assert_cmpfloat(fabs((double)exp_avg + 0.03), <, 1e-8);
     g_assert_cmpfloat(fabs((double)exp_avg_sq - 0.09e-3), <, 1e-10);

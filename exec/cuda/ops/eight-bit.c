@@ -1,16 +1,10 @@
 /* exec/cuda/ops/eight-bit.c - AdamW with states in 8 bits, as exec/host/eight-bit.c has it. */
 #include "kernels/cuda/eight-bit.h"
 #include "exec/cuda/ops/operands.h"
+#include "exec/eight-bit.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/four-bit.h"
 #include "kernels/host/four-bit.h"
-
-/* Of all steps, whose attributes begin alike. */
-static KernelAdamOne one_of(const ExecTask *t) {
-    return kernel_adam_one_of(attr(t, ADAM_ONE_LR), attr(t, ADAM_ONE_BETA1),
-                              attr(t, ADAM_ONE_BETA2), attr(t, ADAM_ONE_EPS),
-                              attr(t, ADAM_ONE_WEIGHT_DECAY), t->step + 1);
-}
 
 static KernelCudaFault state_map(const ExecTask *t, KernelCuda *k) {
     float map[KERNEL_BYTE_MAP];
@@ -19,54 +13,34 @@ static KernelCudaFault state_map(const ExecTask *t, KernelCuda *k) {
 }
 
 static KernelCudaFault adam_8bit(const ExecTask *t, KernelCuda *k) {
-    KernelAdamOne one = one_of(t);
-    KernelState8bit exp_avg = {.codes = bytes(t, ADAM_8BIT_CODES),
-                               .absmax = f32(t, ADAM_8BIT_ABSMAX),
-                               .map = f32(t, ADAM_8BIT_MAP)};
-    KernelState8bit exp_avg_sq = {.codes = bytes(t, ADAM_8BIT_CODES_SQ),
-                                  .absmax = f32(t, ADAM_8BIT_ABSMAX_SQ),
-                                  .map = f32(t, ADAM_8BIT_MAP_SQ)};
-    return kernel_cuda_adam_8bit(
-        k, t->pointers[ADAM_8BIT_PARAMETER], t->pointers[ADAM_8BIT_GRADIENT], &exp_avg, &exp_avg_sq,
-        dim(t, ADAM_8BIT_N), (float)attr(t, ADAM_8BIT_LEAST), &one, type_at(t, ADAM_8BIT_GRADIENT));
+    KernelAdamOne one = exec_adam_one(t);
+    ExecStates8bit of = exec_states_8bit(t);
+    return kernel_cuda_adam_8bit(k, t->pointers[ADAM_8BIT_PARAMETER],
+                                 t->pointers[ADAM_8BIT_GRADIENT], &of.exp_avg, &of.exp_avg_sq,
+                                 dim(t, ADAM_8BIT_N), (float)attr(t, ADAM_8BIT_LEAST), &one,
+                                 type_at(t, ADAM_8BIT_GRADIENT));
 }
 
 static KernelCudaFault scaled(const ExecTask *t, KernelCuda *k) {
-    KernelAdamOne one = one_of(t);
-    KernelState8bit exp_avg = {.codes = bytes(t, ADAM_8BIT_SCALED_CODES),
-                               .absmax = f32(t, ADAM_8BIT_SCALED_ABSMAX),
-                               .map = f32(t, ADAM_8BIT_SCALED_MAP),
-                               .most = f32(t, ADAM_8BIT_SCALED_MOST),
-                               .scaled = f32(t, ADAM_8BIT_SCALED_SCALED)};
-    KernelState8bit exp_avg_sq = {.codes = bytes(t, ADAM_8BIT_SCALED_CODES_SQ),
-                                  .absmax = f32(t, ADAM_8BIT_SCALED_ABSMAX_SQ),
-                                  .map = f32(t, ADAM_8BIT_SCALED_MAP_SQ),
-                                  .most = f32(t, ADAM_8BIT_SCALED_MOST_SQ),
-                                  .scaled = f32(t, ADAM_8BIT_SCALED_SCALED_SQ)};
+    KernelAdamOne one = exec_adam_one(t);
+    ExecStates8bit of = exec_states_8bit(t);
     return kernel_cuda_adam_8bit_scaled(
         k, t->pointers[ADAM_8BIT_SCALED_PARAMETER], t->pointers[ADAM_8BIT_SCALED_GRADIENT],
-        &exp_avg, &exp_avg_sq, dim(t, ADAM_8BIT_SCALED_N), (float)attr(t, ADAM_8BIT_SCALED_LEAST),
-        &one, type_at(t, ADAM_8BIT_SCALED_GRADIENT));
+        &of.exp_avg, &of.exp_avg_sq, dim(t, ADAM_8BIT_SCALED_N),
+        (float)attr(t, ADAM_8BIT_SCALED_LEAST), &one, type_at(t, ADAM_8BIT_SCALED_GRADIENT));
 }
 
 static KernelCudaFault update(const ExecTask *t, KernelCuda *k) {
-    KernelAdamOne one = one_of(t);
-    KernelState8bit exp_avg = {.codes = bytes(t, ADAM_8BIT_UPDATE_CODES),
-                               .absmax = f32(t, ADAM_8BIT_UPDATE_ABSMAX),
-                               .map = f32(t, ADAM_8BIT_UPDATE_MAP),
-                               .scaled = f32(t, ADAM_8BIT_UPDATE_SCALED)};
-    KernelState8bit exp_avg_sq = {.codes = bytes(t, ADAM_8BIT_UPDATE_CODES_SQ),
-                                  .absmax = f32(t, ADAM_8BIT_UPDATE_ABSMAX_SQ),
-                                  .map = f32(t, ADAM_8BIT_UPDATE_MAP_SQ),
-                                  .scaled = f32(t, ADAM_8BIT_UPDATE_SCALED_SQ)};
+    KernelAdamOne one = exec_adam_one(t);
+    ExecStates8bit of = exec_states_8bit(t);
     return kernel_cuda_adam_8bit_update(k, t->pointers[ADAM_8BIT_UPDATE_PARAMETER],
-                                        t->pointers[ADAM_8BIT_UPDATE_GRADIENT], &exp_avg,
-                                        &exp_avg_sq, dim(t, ADAM_8BIT_UPDATE_N), &one,
+                                        t->pointers[ADAM_8BIT_UPDATE_GRADIENT], &of.exp_avg,
+                                        &of.exp_avg_sq, dim(t, ADAM_8BIT_UPDATE_N), &one,
                                         type_at(t, ADAM_8BIT_UPDATE_GRADIENT));
 }
 
 static KernelCudaFault adam_one(const ExecTask *t, KernelCuda *k) {
-    KernelAdamOne one = one_of(t);
+    KernelAdamOne one = exec_adam_one(t);
     gpointer *p = t->pointers;
     return kernel_cuda_adam_one(k, p[ADAM_ONE_PARAMETER], p[ADAM_ONE_EXP_AVG],
                                 p[ADAM_ONE_EXP_AVG_SQ], p[ADAM_ONE_GRADIENT], dim(t, ADAM_ONE_N),

@@ -1,0 +1,18 @@
+/* exec/eight-bit.h - AdamW with states in 8 bits (plan/optimizer/eight-bit.c): what an op of it
+ * hands to the kernels, whichever device has them.
+ *
+ * Owns: nothing. Threads: any.
+ */
+#pragma once
+
+#include "exec/task.h"
+#include "kernels/eight-bit-step.h"
+
+typedef struct {
+    KernelState8bit exp_avg, exp_avg_sq;
+} ExecStates8bit;
+
+/* Of a step, or of either half of one: what the op names of both states, else NULL. */
+ExecStates8bit exec_states_8bit(const ExecTask *t);
+/* Of all steps, whose attributes begin alike. */
+KernelAdamOne exec_adam_one(const ExecTask *t);
