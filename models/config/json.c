@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "models/config/families.h"
-#include "models/config/long-integers.h"
+#include "models/config/python-numbers.h"
 #include "plan/files/json-depth.h"
 
 typedef struct {
@@ -264,6 +264,11 @@ static const Type *find_type(const ModelConfig *c) {
     for (unsigned i = 1; i < G_N_ELEMENTS(types); i++) {
         g_string_append_printf(known, ", %s", types[i].model_type);
     }
+    if (!model_type && json_object_has_member(c->fields, "model_type")) {
+        model_config_refuse(c, "the field 'model_type' must be a text; it is one of %s",
+                            known->str);
+        return NULL;
+    }
     if (!model_type) {
         model_config_refuse(c, "the field 'model_type' is missing; it is one of %s", known->str);
         return NULL;
@@ -289,7 +294,7 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
         return NULL;
     }
     gsize read_length;
-    g_autofree char *read = model_config_long_integers_as_reals(json, length, &read_length);
+    g_autofree char *read = model_config_python_numbers(json, length, &read_length);
     if (!json_parser_load_from_data(parser, read, (gssize)read_length, &cause)) {
         const char *what = strstr(cause->message, "<data>:");
         if (!g_utf8_validate_len(json, length, NULL)) {
@@ -310,8 +315,9 @@ char *model_config_json_to_ini(const char *json, gsize length, const char *file_
         return NULL;
     }
     c.fields = json_node_get_object(root);
-    const Type *type = types_are_sound(&c) ? find_type(&c) : NULL;
-    bool is_read = type && append_all(&c, type) && read_dropouts(type, &c, &ret->dropouts);
+    const Type *type = find_type(&c);
+    bool is_read = type && types_are_sound(&c) && append_all(&c, type) &&
+                   read_dropouts(type, &c, &ret->dropouts);
     if (is_read) {
         ret->quantized = quantization_of(&c);
         ret->longer =

@@ -37,6 +37,11 @@ static void bad_configs(void) {
          "kv_heads must be a whole number from 1 to 16384, not '1e+30'"},
         {SMALL("llama", "\"num_key_value_heads\": 18446744073709551615"),
          "not '1.8446744073709552e+19'"},
+        {SMALL("llama", "\"num_key_value_heads\": Infinity"), "not '1e+308'"},
+        {"{\"model_type\": \"mamba2\", \"time_step_limit\": [0.0, Infinity], \"scale\": -Infinity,"
+         " \"of\": NaN, \"use_bias\": \"Infinity\"}",
+         "model_type 'mamba2' is not known; any other network can be traced"},
+        {"{\"model_type\": 7, \"use_bias\": true}", "the field 'model_type' must be a text"},
         {"{\"n_layer\": 1}", "the field 'model_type' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": 12}", "the field 'n_embd' is missing"},
         {"{\"model_type\": \"gpt2\", \"n_layer\": \"12\"}", "the field 'n_layer' must be a number"},
