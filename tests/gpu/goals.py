@@ -6,7 +6,7 @@ together, after all parts. A goal of which nothing was measured here is skipped,
 import re
 import statistics
 
-RANKS = 'exec/gpu'
+import suites
 
 
 def share_of(pairs, wanted):
@@ -29,29 +29,28 @@ def all_of(pairs):
 
 def cases_like(session, pattern):
     """Cases of the ranks' test whose name matches: (name, ok), for those that ran."""
-    suite = session.suites.get(RANKS)
+    suite = session.suites.get(suites.RANKS)
     return [(path.split('/')[-1], how == 'ok') for path, how in suite.cases.items()
             if how in ('ok', 'not ok') and re.search(pattern, path)] if suite else []
 
 
 def told_by_ranks(session, pattern):
-    suite = session.suites.get(RANKS)
+    suite = session.suites.get(suites.RANKS)
     return re.findall(pattern, suite.output) if suite else []
 
 
 # ---- one function a goal: (verdict or None, words) ---------------------------------------------------
 
 def kernels(session):
-    suites = {name: suite for name, suite in session.suites.items()
-              if name.startswith('kernels-cuda/') and not suite.all_skipped}
-    if not suites:
+    ran = {name: suite for name, suite in session.suites.items()
+           if name.startswith('kernels-cuda/') and not suite.all_skipped}
+    if not ran:
         return None, ''
-    from parts import largest_error
-    worst = max(((largest_error(suite.output) or 0), name) for name, suite in suites.items())
-    bad = [name for name, suite in suites.items() if suite.verdict() in ('MISS', 'FAIL')]
-    cut = [name for name, suite in suites.items() if suite.verdict() == 'skip']
+    worst = max(((suites.largest_error(suite.output) or 0), name) for name, suite in ran.items())
+    bad = [name for name, suite in ran.items() if suite.verdict() in ('MISS', 'FAIL')]
+    cut = [name for name, suite in ran.items() if suite.verdict() == 'skip']
     words = '%d tests in %d programs; largest error %.2g of its bound (%s)' % (
-        sum(suite.count('ok') for suite in suites.values()), len(suites), *worst)
+        sum(suite.count('ok') for suite in ran.values()), len(ran), *worst)
     return 'MISS' if bad else 'skip' if cut else 'ok', words + (
         '; not ' + ', '.join(bad) if bad else '') + ('; not through in the time: ' + ', '.join(cut) if cut else '')
 

@@ -110,11 +110,12 @@ IMPORT_SECONDS = 90  # for PyTorch from a disk that nobody has read yet; assumed
 
 
 def python_with_torch():
-    """The path of a Python that has torch 2.11 or later, and its version of it; or (None, ''). None is asked twice, and none
-    imports it yet, which takes up to a minute."""
+    """The path of a Python that has torch 2.11 or later, and its version of it; or (None, ''), as if there were none where
+    FORESHARD_TORCH_PYTHON names nothing. None is asked twice, and none imports it yet, which takes up to a minute."""
     question = ('from importlib.metadata import version; v = version("torch"); '
                 'assert tuple(map(int, v.split(".")[:2])) >= (2, 11); print(v)')
-    named = (os.environ.get('FORESHARD_TORCH_PYTHON'), sys.executable, 'python3')
+    wanted = os.environ.get('FORESHARD_TORCH_PYTHON')
+    named = () if wanted == '' else (wanted, sys.executable, 'python3')
     for python in dict.fromkeys(filter(None, (shutil.which(name) for name in named if name))):
         version = output_of(python, '-c', question, timeout=ASKING_SECONDS)
         if version:

@@ -2,16 +2,14 @@
 
     test-benches.py SOURCE-ROOT BUILD-FOLDER BENCHMARK
 """
-import os
 import re
 import sys
 
-sys.path[:0] = [os.path.join(sys.argv[1], 'tests', folder) for folder in ('style', 'gpu')]
+from trying import run, unlike
 
-import matrix  # noqa: E402
-import parts  # noqa: E402
-from tap import Tap  # noqa: E402
-from trying import run, unlike  # noqa: E402
+import matrix
+import parts
+from tap import Tap
 
 BENCHMARK = sys.argv[3]
 

@@ -3,8 +3,6 @@
     test-bundle.py SOURCE-ROOT BUILD-FOLDER
 """
 import glob
-import importlib.machinery
-import importlib.util
 import json
 import os
 import random
@@ -15,11 +13,10 @@ import sys
 import tarfile
 import tempfile
 
-sys.path[:0] = [os.path.join(sys.argv[1], 'tests', folder) for folder in ('style', 'gpu')]
+from trying import BUILD, BUNDLE, KEEP, ROOT, RUN, module_of, run, unlike
 
-import machine as machines  # noqa: E402
-from tap import Tap  # noqa: E402
-from trying import BUILD, BUNDLE, KEEP, ROOT, RUN, run, unlike  # noqa: E402
+import machine as machines
+from tap import Tap
 
 
 def keep_case(tap, folder):
@@ -50,16 +47,9 @@ def keep_case(tap, folder):
 
 # ---- the bundle --------------------------------------------------------------------------------------
 
-def bundle_module():
-    loader = importlib.machinery.SourceFileLoader('bundle', BUNDLE)
-    bundle = importlib.util.module_from_spec(importlib.util.spec_from_loader('bundle', loader))
-    loader.exec_module(bundle)
-    return bundle
-
-
 def tree_case(tap):
     """A tree that is too large to travel with its bundle is told of, with what to leave out."""
-    bundle, mib = bundle_module(), 2**20
+    bundle, mib = module_of(BUNDLE), 2**20
     few, many = bundle.told_of_tree(30 * mib, 34 * mib, 20 * mib), bundle.told_of_tree(30 * mib, 72 * mib, 58 * mib)
     complaints = [few] if few else []
     complaints += [] if '72 MiB' in many and 'tests/oracle/recordings (58 MiB)' in many else [many]
@@ -75,7 +65,7 @@ def packing_case(tap, folder):
     for name, text in (('a', b'kernels'), ('b', b'others'), ('c', b'kernels')):
         with open(os.path.join(source, name), 'wb') as file:
             file.write(random.Random(text).randbytes(3 * 2**20))
-    bundle = bundle_module()
+    bundle = module_of(BUNDLE)
     size = bundle.pack(source, packed)
     with tarfile.open(packed) as archive:
         names = archive.getnames()
@@ -139,7 +129,7 @@ def bundle_cases(tap, folder):
 def python_case(tap, folder):
     """A test of Python is carried with what it reads and imports, and runs on a machine whose Python lies elsewhere. The one
     of traced networks on the emulated GPU stands for that on a real one, which has the same words."""
-    case, bundle = '/gpu/bundle/a test of Python runs from it', bundle_module()
+    case, bundle = '/gpu/bundle/a test of Python runs from it', module_of(BUNDLE)
     test = next((test for test in bundle.introspected(BUILD, 'tests') if test['name'] == 'exec/traced-emulated'), None)
     if not test:
         tap.skip(case, 'no emulated GPU in this build')

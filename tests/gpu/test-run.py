@@ -2,28 +2,23 @@
 
     test-run.py SOURCE-ROOT BUILD-FOLDER
 """
-import importlib.machinery
-import importlib.util
 import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
 import time
-import types
 
-sys.path[:0] = [os.path.join(sys.argv[1], 'tests', folder) for folder in ('style', 'gpu')]
+from trying import BUILD, HERE, ROOT, RUN, module_of, program, run, session_in, unlike
 
-import goals  # noqa: E402
-import machine as machines  # noqa: E402
-import matrix  # noqa: E402
-import parts  # noqa: E402
-from session import Done, Session  # noqa: E402
-from tap import Tap  # noqa: E402
-from trying import BUILD, HERE, ROOT, RUN, run, unlike  # noqa: E402
+import goals
+import machine as machines
+import matrix
+import parts
+from session import Done
+from tap import Tap
 
 
 # ---- the order of parts ----------------------------------------------------------------------------
@@ -44,15 +39,9 @@ def parts_case(tap, folder):
         good = done.rc == 0 and 'ValueError: planted' in left
         session.row('working', 'ok' if good else 'FAIL', done.tail())
 
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
-    session = Session(machine, os.path.join(folder, 'parts'), 1, dry=True)
     began = time.monotonic()
-    out = sys.stdout
-    sys.stdout = sys.stderr  # what is printed is no TAP
-    try:
+    with session_in(os.path.join(folder, 'parts'), dry=True) as session:
         session.run([('late', 0, works), ('hangs', 40, hangs), ('breaks', 40, breaks), ('works', 520, works)])
-    finally:
-        sys.stdout = out
     took = time.monotonic() - began
     rows = [(row['part'], row['name'], row['verdict'], row['value']) for row in session.rows if row['name'] != 'time']
     wanted = [('late', 'all of it', 'skip', 'no time is left'), ('hangs', 'hanging', 'FAIL', 'status 124, begun'),
@@ -68,8 +57,6 @@ def parts_case(tap, folder):
 
 def share_case(tap, folder):
     """A part that takes more than its own time takes it from all that follow; what one leaves they have."""
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
-    session = Session(machine, os.path.join(folder, 'shares'), 1, dry=True)  # 45 s
     given = []
 
     def takes_more(session):
@@ -79,12 +66,8 @@ def share_case(tap, folder):
 
     def leaves(session):
         given.append(session.remaining())
-    out = sys.stdout
-    sys.stdout = sys.stderr
-    try:
+    with session_in(os.path.join(folder, 'shares'), dry=True) as session:  # 45 s
         session.run([('more', 100, takes_more), ('one', 250, leaves), ('two', 250, leaves)])
-    finally:
-        sys.stdout = out
     tap.case('/gpu/run/a part that takes too long takes no other one\'s time alone', [] if all(
         abs(s - wanted) < 1 for s, wanted in zip(given, (22.5, 11.25, 22.5), strict=True)) else [str(given)])
 
@@ -95,139 +78,17 @@ def full_case(tap, folder):
         done = session.call('sh', '-c', 'echo fine')
         session.row('speaking', 'ok' if done.rc == 0 else 'FAIL', done.tail())
 
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
-    session = Session(machine, os.path.join(folder, 'full'), 1, dry=True)
-    for name in (('results.jsonl',), ('summary.txt.new',), ('logs', 'one.log'), ('logs.tar.gz.new',)):
-        os.symlink('/dev/full', session.path(*name))
-    out = sys.stdout
-    sys.stdout = sys.stderr
-    try:
+    with session_in(os.path.join(folder, 'full'), dry=True) as session:
+        for name in (('results.jsonl',), ('summary.txt.new',), ('logs', 'one.log'), ('logs.tar.gz.new',)):
+            os.symlink('/dev/full', session.path(*name))
         session.run([('one', 300, speaks), ('two', 300, speaks)])
         session.conclude('last', speaks)
         session.save()
-    finally:
-        sys.stdout = out
     table = '\n'.join(session.table())
     complaints = [] if table.count('ok    speaking: fine') == 3 else [table]
     complaints += ['not told: ' + name for name in ('results.jsonl', 'summary.txt', 'logs', 'logs.tar.gz')
                    if table.count(name + ' could not be written: No space left on device') != 1]
     tap.case('/gpu/run/a disk that is full ends nothing', complaints)
-
-
-def cases_case(tap):
-    wanted = {'1..3\nok 1 /a b\nok 2 /c # SKIP no GPU\nnot ok 3 /d: -n 2\n# told\n': {
-        '/a b': 'ok', '/c': 'skip', '/d: -n 2': 'not ok'}, '1..0 # SKIP no GPU\n': {}, '': {}}
-    tap.case('/gpu/run/cases of a test are told apart', [
-        '%r: %s' % (text, parts.cases_of(text)) for text, cases in wanted.items() if parts.cases_of(text) != cases])
-
-
-# Stands for a program of GLib's tests: -l lists, -p chooses; one test ends the program, and one hangs.
-CRASHING = r'''
-import os, sys, time
-names = ['/t/first', '/t/crashes', '/t/third', '/t/fails', '/t/hangs', '/t/last']
-words = sys.argv[1:]
-if words == ['-l']:
-    print('\n'.join(names)); sys.exit()
-chosen = [words[i + 1] for i, word in enumerate(words) if word == '-p'] or names
-failed = 0
-print('1..%d' % len(chosen), flush=True)
-for number, name in enumerate(chosen, 1):
-    if name == '/t/crashes':
-        print('Bail out!', flush=True); os.abort()
-    if name == '/t/hangs':
-        time.sleep(30)
-    failed += name == '/t/fails'
-    print('# largest error: 0.%d of its bound (x)' % number)
-    if name == '/t/fails':
-        print('# FAILED: x (type 1): element 3')
-    print('%sok %d %s' % ('not ' if name == '/t/fails' else '', number, name), flush=True)
-sys.exit(failed)
-'''
-
-
-def suite_case(tap, folder):
-    """What one test breaks, the others of its program do not suffer from."""
-    program = os.path.join(folder, 'crashing.py')
-    with open(program, 'w', encoding='utf-8') as file:
-        file.write(CRASHING)
-    test = {'name': 't', 'command': [sys.executable, program], 'environment': {}, 'timeout': 60}
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=[test], programs={})
-    session = Session(machine, os.path.join(folder, 'suite'), 1, dry=True)
-    session.part_until = time.monotonic() + 8
-    with open(os.path.join(folder, 'suite.log'), 'w', encoding='utf-8') as session.log_file:
-        suite = parts.run_suite(session, test)
-    cases = {'/t/first': 'ok', '/t/crashes': 'not ok', '/t/third': 'ok', '/t/fails': 'not ok'}
-    complaints = [] if suite.cases == cases and suite.verdict() == 'FAIL' else ['%s' % suite.cases]
-    for words in ('2 passed, 2 failed, 2 not reached', 'at most 0.2 of their bounds', 'first: /t/crashes'):
-        if words not in suite.text():
-            complaints.append('no "%s" in: %s' % (words, suite.text()))
-    if parts.told_before(suite.output, '/t/fails') != ': x (type 1): element 3':
-        complaints.append('what a failure said is lost')
-    tap.case('/gpu/run/one test that ends its program does not keep the others from running', complaints)
-
-
-# The same in kind: each test tells when it began and ended, in a file that it shares with others.
-TIMED = r'''
-import os, sys, time
-names = [line.strip() for line in open(sys.argv[1])]
-words = sys.argv[3:]
-if words == ['-l']:
-    print('\n'.join(names)); sys.exit()
-chosen = [words[i + 1] for i, word in enumerate(words) if word == '-p'] or names
-for number, name in enumerate(chosen, 1):
-    began = time.monotonic()
-    if 'crashes' in name:
-        os.abort()
-    time.sleep(0.3)
-    print('ok %d %s' % (number, name), flush=True)
-    with open(sys.argv[2], 'a') as file:
-        file.write('%s\t%f\t%f\t%s\n' % (name, began, time.monotonic(),
-            os.environ.get('FORESHARD_TEST_COMM', '') + os.environ.get('FORESHARD_TEST_HAS_GPU', '')))
-'''
-
-
-def beside_case(tap, folder):
-    """Tests of ranks run beside one another and beside those of kernels; that which looks at all of its memory alone."""
-    program, times = os.path.join(folder, 'timed.py'), os.path.join(folder, 'times')
-    kernels = ['/k/1', '/k/2', '/l/1', '/l/2']
-    alone, first = ['/r/the driver counts alike'], ['/r/losses of 20 steps', '/r/failures say why']
-    shared, traced = ['/r/plays alike: %d' % i for i in range(8)], ['/r/traced: %d' % i for i in range(2)]
-    with open(program, 'w', encoding='utf-8') as file:
-        file.write(TIMED)
-
-    def test_of(name, paths):
-        listed = os.path.join(folder, re.sub(r'\W', '-', name))
-        with open(listed, 'w', encoding='utf-8') as file:
-            file.write('\n'.join(paths))
-        return {'name': name, 'command': [sys.executable, program, listed, times], 'environment': {}, 'timeout': 60}
-    tests = [test_of('kernels-cuda/k', ['/k/1', '/k/2']), test_of('kernels-cuda/l', ['/l/1', '/l/2']),
-             test_of('exec/gpu', alone + shared + first + ['/r/plays and crashes']), test_of('exec/traced-gpu', traced)]
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=tests, programs={}, has_gpu=True)
-    session = Session(machine, os.path.join(folder, 'beside'), 1, dry=False)
-    session.trains = True
-    session.part_until = time.monotonic() + 50
-    cores, os.cpu_count = os.cpu_count, lambda: parts.CORES_FOR_THAT
-    try:
-        with open(os.path.join(folder, 'beside.log'), 'w', encoding='utf-8') as session.log_file:
-            parts.tests(session)
-    finally:
-        os.cpu_count = cores
-    with open(times, encoding='utf-8') as file:
-        lines = [line.rstrip('\n').split('\t') for line in file]
-    ran = {name: (float(began), float(ended)) for name, began, ended, _ in lines}
-    overlap = [(a, b) for a in ran for b in ran if a < b and ran[a][0] < ran[b][1] and ran[b][0] < ran[a][1]]
-    complaints = [] if sorted(ran) == sorted(alone + first + shared + traced + kernels) else ['ran: ' + ' '.join(sorted(ran))]
-    complaints += ['%s ran beside %s' % pair for pair in overlap if set(pair) & set(alone)]
-    complaints += [name + ' is not told what binds ranks, or that there is a GPU' for name, _, _, told in lines
-                   if name[:2] == '/r' and told != 'local1']
-    begun = sorted(first + shared, key=lambda name: ran[name][0])
-    complaints += [] if set(first) <= set(begun[:parts.RANKS_BESIDE]) else ['begun: ' + ' '.join(begun)]
-    complaints += [] if any(('/k' in a) != ('/k' in b) for a, b in overlap) else ['kernels had the machine for themselves']
-    complaints += [] if any({a[:2], b[:2]} == {'/k', '/l'} for a, b in overlap) else ['kernels were tried one by one']
-    rows = {row['name']: (row['verdict'], row['value']) for row in session.rows}
-    complaints += [] if {rows['kernels-cuda/' + name][0] for name in 'kl'} == {'ok'} else [str(rows)]
-    complaints += [] if rows['exec/gpu'][0] == 'FAIL' and '11 passed, 1 failed' in rows['exec/gpu'][1] else [str(rows)]
-    tap.case('/gpu/run/tests run beside one another where they may', complaints)
 
 
 # Stands for foreshard-exec: on the host it trains, by NCCL it says what it is told to.
@@ -247,16 +108,9 @@ def nccl_case(tap, folder):
             ('{"losses": [4.5, 4.3, 4], "step_ms": 2.5e3}', 0, {'ok', 'MISS'}, "the host's within 0.012 (bound 2e-05); a step in "
              '2500 ms'),
             ('ncclCommInitRankConfig failed', 1, {'MISS', 'skip'}, 'on one card here: ncclCommInitRankConfig failed')):
-        programs = {}
-        for name, text in (('foreshard', '#!/bin/sh\n'), ('foreshard-exec', BY_NCCL % (said, status))):
-            programs[name] = os.path.join(folder, 'nccl-' + name)
-            with open(programs[name], 'w', encoding='utf-8') as file:
-                file.write(text)
-            os.chmod(file.name, 0o755)
-        machine = types.SimpleNamespace(programs=programs, environment=lambda: dict(os.environ))
-        session = Session(machine, os.path.join(folder, 'nccl'), 1, dry=False)
-        session.part_until = time.monotonic() + 50
-        with open(os.path.join(folder, 'nccl.log'), 'w', encoding='utf-8') as session.log_file:
+        programs = {name: program(os.path.join(folder, 'nccl-' + name), text) for name, text in (
+            ('foreshard', '#!/bin/sh\n'), ('foreshard-exec', BY_NCCL % (said, status)))}
+        with session_in(os.path.join(folder, 'nccl'), programs=programs) as session:
             matrix.by_nccl(session)
         told = {row['name']: row for row in session.rows}
         good = {row['verdict'] for row in session.rows} == verdicts and all(
@@ -265,8 +119,9 @@ def nccl_case(tap, folder):
     tap.case('/gpu/run/each way to communicate is held against the host\'s losses', complaints)
 
 
-# Stands for foreshard-exec: what it is to fail at is in a file.
+# Stands for foreshard-exec: what it is to fail at is in a file. MPI, which it would begin with by itself, has the last word.
 EXEC = r'''#!/bin/sh
+case "$*" in *"--local-ranks 1"*);; *) trap 'echo "ORTE_ERROR_LOG: Data unpack would read past end of buffer"' EXIT;; esac
 read wrong <%(wrong)s
 case "$wrong" in
 always) echo "an illegal access${CUDA_LAUNCH_BLOCKING:+ in fill}"; exit 1;;
@@ -274,24 +129,24 @@ cudnn) grep -q bf16 %(planned)s && [ -z "$FORESHARD_NO_CUDNN" ] && { echo "cudnn
 esac
 exit 0
 '''
+# Stands for compute-sanitizer, which by itself looks at the first process alone.
+LOOKS_ON = r'''#!/bin/sh
+case "$*" in *"--target-processes all "*) echo "========= Invalid __global__ write of size 4 bytes";; esac
+exit 1
+'''
 
 
 def toy_case(tap, folder):
     """A toy that fails is looked at closely, and leaves in the rows what it fails in; where cuDNN is to blame, what follows
     goes without it."""
-    wrong, planned, programs = os.path.join(folder, 'wrong'), os.path.join(folder, 'planned'), {}
-    for name, text in (('foreshard-exec', EXEC % {'wrong': wrong, 'planned': planned}),
-                       ('foreshard', '#!/bin/sh\necho "$@" >%s\n' % planned)):
-        programs[name] = os.path.join(folder, 'toy-' + name)
-        with open(programs[name], 'w', encoding='utf-8') as file:
-            file.write(text)
-        os.chmod(file.name, 0o755)
-    machine = types.SimpleNamespace(programs=programs, variables={})
-    machine.environment = lambda: os.environ | machine.variables
-    session = Session(machine, os.path.join(folder, 'toys'), 1, dry=False)
-    kept, parts.sanitizer_tool = parts.sanitizer_tool, lambda: '/nowhere'
+    wrong, planned, variables = os.path.join(folder, 'wrong'), os.path.join(folder, 'planned'), {}
+    programs = {name: program(os.path.join(folder, 'toy-' + name), text) for name, text in (
+        ('foreshard-exec', EXEC % {'wrong': wrong, 'planned': planned}), ('foreshard', '#!/bin/sh\necho "$@" >%s\n' % planned))}
+    tool = program(os.path.join(folder, 'looks-on'), LOOKS_ON)
+    kept, parts.sanitizer_tool = parts.sanitizer_tool, lambda: tool
     rows, complaints = {}, []
-    with open(os.path.join(folder, 'toys.log'), 'w', encoding='utf-8') as session.log_file:
+    with session_in(os.path.join(folder, 'toys'), programs=programs, variables=variables,
+                    environment=lambda: os.environ | variables) as session:
         for what in ('nothing', 'always', 'cudnn'):
             with open(wrong, 'w', encoding='utf-8') as file:
                 file.write(what + '\n')
@@ -299,12 +154,14 @@ def toy_case(tap, folder):
             session.part_until = 0
             parts.first_program(session)
             rows[what] = [(row['name'], row['verdict']) for row in session.rows]
-            complaints += ['%s: %s' % (what, machine.variables)] * (bool(machine.variables) != (what == 'cudnn'))
+            values = [row['value'] for row in session.rows]
+            complaints += ['%s: %s' % (what, variables)] * (bool(variables) != (what == 'cudnn'))
             complaints += [what + ': it trains, or not'] * (session.trains == (what == 'always'))
-            complaints += ['the call is not named'] * (what == 'always' and session.rows[-1]['value'] != 'an illegal access in fill')
+            complaints += ['what fails is not told: %s' % values] * (what == 'always' and values != [
+                'an illegal access', 'an illegal access in fill', 'Invalid __global__ write of size 4 bytes'])
     parts.sanitizer_tool = kept
     wanted = {'nothing': [('a toy trains', 'ok'), ('a toy in halves trains', 'ok')],
-              'always': [('a toy trains', 'FAIL'), ('a call at a time', '')],
+              'always': [('a toy trains', 'FAIL'), ('a call at a time', ''), ('as compute-sanitizer sees it', '')],
               'cudnn': [('a toy trains', 'ok'), ('a toy in halves trains', 'FAIL'), ('without cuDNN it does', 'MISS')]}
     tap.case('/gpu/run/a toy that fails is looked at closely', complaints + (['%s' % rows] if rows != wanted else []))
 
@@ -318,18 +175,13 @@ def object_case(tap):
 
 def cut_case(tap, folder):
     """What ends with its part is told apart from what takes longer than it may; what cannot die holds nothing up."""
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ))
-    session = Session(machine, os.path.join(folder, 'cut'), 1, dry=True)
-    session.part = 'cut'
-    with open(os.path.join(folder, 'cut.log'), 'w', encoding='utf-8') as session.log_file:
-        session.part_until = time.monotonic() + 60
+    with session_in(os.path.join(folder, 'cut'), dry=True) as session:
         slow = session.call('sleep', '20', limit=1)
         session.part_until = time.monotonic() + 1.5
         cut = session.call('sleep', '20', limit=10)
         for done in (slow, cut):
             matrix.failed(session, 'x', done)
-    verdicts = [row['verdict'] for row in session.rows]
-    with open(os.path.join(folder, 'over.log'), 'w', encoding='utf-8') as session.log_file:
+        verdicts = [row['verdict'] for row in session.rows]
         session.part_until = time.monotonic() + 60
         sleeping = threading.Thread(target=lambda: session.call('sleep', '20'))
         sleeping.start()
@@ -355,14 +207,9 @@ sleep 20
 
 def unfinished_case(tap, folder):
     """A calibration that is cut off leaves what it has, and the rest is predicted with that."""
-    program = os.path.join(folder, 'calibrates')
-    with open(program, 'w', encoding='utf-8') as file:
-        file.write(CALIBRATES)
-    os.chmod(program, 0o755)
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), programs={'foreshard': program})
-    session = Session(machine, os.path.join(folder, 'unfinished'), 1, dry=False)
-    session.part_until = session.until = time.monotonic() + 2
-    with open(os.path.join(folder, 'unfinished.log'), 'w', encoding='utf-8') as session.log_file:
+    programs = {'foreshard': program(os.path.join(folder, 'calibrates'), CALIBRATES)}
+    with session_in(os.path.join(folder, 'unfinished'), 2, programs=programs) as session:
+        session.until = session.part_until
         parts.calibrate(session)
     rows = [(row['name'], row['verdict'], row['value']) for row in session.rows]
     left = os.listdir(session.folder)
@@ -372,92 +219,21 @@ def unfinished_case(tap, folder):
 
 
 def attempt_case(tap, folder):
-    """What one case of a part raises, the cases after it do not suffer from; tests that time cut off have not missed."""
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), programs={'foreshard-exec': 'none', 'foreshard': 'none'},
-                                    data=folder, cluster='h200-node')
-    session = Session(machine, os.path.join(folder, 'attempts'), 1, dry=False)
-    session.part, session.part_until = 'matrix', time.monotonic() + 600
+    """What one case of a part raises, the cases after it do not suffer from."""
     kept, tried = (matrix.play, matrix.rehearse), []
 
     def breaks(_, name, *__):
         tried.append(name)
         raise KeyError('planted')
     matrix.play = matrix.rehearse = breaks
-    with open(os.path.join(folder, 'attempts.log'), 'w', encoding='utf-8') as session.log_file:
+    with session_in(os.path.join(folder, 'attempts'), 600, programs={'foreshard-exec': 'none', 'foreshard': 'none'},
+                    data=folder, cluster='h200-node') as session:
         matrix.side_by_side(session)
     matrix.play, matrix.rehearse = kept
     wanted = sum(map(len, (matrix.ONE_RANK, matrix.TRACED, matrix.REHEARSED, matrix.SHARED_CARD)))
     failed = [row for row in session.rows if row['verdict'] == 'FAIL' and 'KeyError' in row['value']]
     tap.case('/gpu/run/no case of a part keeps the next one from running', [] if len(tried) == len(failed) == wanted else [
         '%d tried and %d failed of %d' % (len(tried), len(failed), wanted)])
-    complaints = []
-    for cases, is_cut, verdict, goal in (({'/k/a': 'ok'}, True, 'skip', 'skip'), ({}, True, 'skip', 'skip'),
-                                         ({'/k/a': 'ok'}, False, 'MISS', 'MISS'), ({'/k/a': 'not ok'}, True, 'FAIL', 'MISS')):
-        suite = suite_of('', 124)
-        suite.cases, suite.is_cut = cases, is_cut
-        told = goals.kernels(types.SimpleNamespace(suites={'kernels-cuda/k': suite}))
-        if (suite.verdict(), told[0]) != (verdict, goal) or 'kernels-cuda/k' not in told[1]:
-            complaints.append('%s, %s: %s, %s' % (cases, is_cut, suite.verdict(), told))
-    tap.case('/gpu/run/tests that time has cut off have not missed', complaints)
-
-
-# ---- the goals -------------------------------------------------------------------------------------
-
-def judged(session):
-    out = {}
-    session.row = lambda name, verdict, value='': out.update({name: (verdict, value)})
-    goals.judge(session)
-    return [out[wanted] for wanted, _, _ in goals.GOALS]
-
-
-def suite_of(output, rc=0):
-    suite = parts.Suite()
-    suite.cases, suite.output, suite.rc = parts.cases_of(output), output, rc
-    return suite
-
-
-RANKS_SAID = '''# gpt-toy -n 2: losses differ by 1.5e-07 relative, memory equal at 900 instructions
-ok 1 /exec/gpu/plays alike: gpt-toy -n 2
-# gpt-toy -n 2: 20 losses differ by at most 3e-07 relative
-ok 2 /exec/gpu/losses of 20 steps
-ok 3 /exec/gpu/failures say why
-# ended after 3.1 s: rank 0
-ok 4 /exec/gpu/a hung collective ends all
-'''
-
-
-def goals_case(tap):
-    """All of it holds; each goal in turn missed; nothing measured."""
-    def session(**changed):
-        figures = {'replayed': [('a', True)], 'memory': [('a', True)], 'memory with marks': [('b', True)],
-                   'driver': [('a', True)], 'peak, GPT-175B of 512': [(10**9, 10**9)], 'PyTorch': [('t', True)],
-                   'step error': [0.01, 0.04, 0.2], 'tokens': [('g', 1.05)], 'utilization': [('g', 0.6)],
-                   'of the copy': [('adam', 0.9), ('cast', 0.86)], 'sanitizer': [('memcheck', True)],
-                   'ranks': ['NCCL 2.28.9']}
-        suites = {'exec/gpu': suite_of(changed.pop('said', RANKS_SAID)), 'kernels-cuda/rows': suite_of(changed.pop(
-            'kernels', '# largest error: 0.5 of its bound (y)\nok 1 /kernels-cuda/norm/x\n'))}
-        return types.SimpleNamespace(figures=figures | changed, suites=suites)
-    complaints = ['%s: %s' % (goals.GOALS[i][0], answer) for i, answer in enumerate(judged(session())) if answer[0] != 'ok']
-    empty = judged(types.SimpleNamespace(figures={}, suites={}))
-    complaints += ['of nothing: %s' % (answer,) for answer in empty if answer[0] != 'skip']
-    bad = [dict(kernels='not ok 1 /kernels-cuda/norm/x\n'), dict(said=RANKS_SAID.replace('ok 2', 'not ok 2')),
-           dict(said=RANKS_SAID.replace('ok 1', 'not ok 1')), dict(sanitizer=[('memcheck', False)]),
-           dict(replayed=[('a', False)]), dict(memory=[('a', True), ('c', False)]), dict(driver=[('a', False)]),
-           {'peak, T5-11B of 512': [(10**9, 10**9 + 512)]}, dict(PyTorch=[('t', False)]), {'step error': [0.06]},
-           dict(tokens=[('g', 1.2), ('l', 0.99)]), dict(utilization=[('g', 0.54)]), {'of the copy': [('adam', 0.84)]},
-           dict(said=RANKS_SAID.replace('ok 3', 'not ok 3')), dict(said=RANKS_SAID.replace('ok 4', 'not ok 4'))]
-    for i, change in enumerate(bad):
-        missed = [k for k, answer in enumerate(judged(session(**change))) if answer[0] == 'MISS']
-        if missed != [i]:
-            complaints.append('%s: missed are %s' % (goals.GOALS[i][0], missed))
-    tap.case('/gpu/run/each goal is judged', complaints)
-
-
-def run_module():
-    loader = importlib.machinery.SourceFileLoader('run', RUN)
-    command = importlib.util.module_from_spec(importlib.util.spec_from_loader('run', loader))
-    loader.exec_module(command)
-    return command
 
 
 def readme_case(tap):
@@ -470,23 +246,8 @@ def readme_case(tap):
         'README: %s' % (pair,) for pair in told if pair not in wanted] + [
         'goals.py: %s' % (pair,) for pair in wanted if pair not in told])
     told = re.findall(r'(?m)^\| `(\w+)` \| (\d+) s \|', text)
-    wanted = [(name, str(seconds)) for name, seconds, _ in run_module().PARTS]
+    wanted = [(name, str(seconds)) for name, seconds, _ in module_of(RUN).PARTS]
     tap.case('/gpu/run/the README tells of each part, in order', [] if told == wanted else ['%s, not %s' % (told, wanted)])
-
-
-def unusable_case(tap):
-    """A GPU that is shown and cannot be used: what would be skipped without one has failed, and says why."""
-    suite = suite_of('1..0 # SKIP no GPU: compiled, not run (CUDA driver version is insufficient)\n')
-    suite.all_skipped = True
-    complaints = []
-    for dry, has_gpu, verdict in ((True, False, 'skip'), (False, False, 'skip'), (False, True, 'FAIL')):
-        session = types.SimpleNamespace(dry=dry, machine=types.SimpleNamespace(has_gpu=has_gpu))
-        told = parts.told_of(session, suite)
-        if told != (verdict, 'no GPU: compiled, not run (CUDA driver version is insufficient)'):
-            complaints.append('%s, %s: %s' % (dry, has_gpu, told))
-    tail = Done(1, 1, 'foreshard-exec: rank 0: it is broken\nforeshard calibrate: Child process exited with code 1\n\n').tail()
-    complaints += [] if tail == 'foreshard-exec: rank 0: it is broken' else [tail]
-    tap.case('/gpu/run/a GPU that cannot be used is no skip', complaints)
 
 
 def benchmark_case(tap):
@@ -525,16 +286,10 @@ esac
 
 def sanitized_case(tap, folder):
     """Of kernels' memory and races it is asked, not of what libraries try."""
-    tool = os.path.join(folder, 'compute-sanitizer')
-    with open(tool, 'w', encoding='utf-8') as file:
-        file.write(SANITIZER)
-    os.chmod(tool, 0o755)
+    program(os.path.join(folder, 'compute-sanitizer'), SANITIZER)
     test = {'name': 'kernels-cuda/rows', 'command': ['true'], 'environment': {}, 'timeout': 60}
-    machine = types.SimpleNamespace(environment=lambda: dict(os.environ), tests=[test])
-    session = Session(machine, os.path.join(folder, 'sanitized'), 1, dry=False)
-    session.part_until = time.monotonic() + 20
     path, os.environ['PATH'] = os.environ['PATH'], ':'.join([folder, os.environ['PATH']])
-    with open(os.path.join(folder, 'sanitized.log'), 'w', encoding='utf-8') as session.log_file:
+    with session_in(os.path.join(folder, 'sanitized'), tests=[test]) as session:
         parts.sanitizer(session)
     os.environ['PATH'] = path
     verdicts = [(row['name'], row['verdict']) for row in session.rows]
@@ -568,209 +323,6 @@ def command_cases(tap, folder):
         *([] if machines.gpu() else unlike(run(RUN, '--build', BUILD), 2, 'shows a GPU', '--dry'))])
 
 
-def driver_case(tap, folder):
-    """Without nvidia-smi the driver is asked; one that is too old for these programs is told of before they begin."""
-    case = '/gpu/run/an old driver is told of'
-    if machines.gpu() or not machines.Built(BUILD, None).needs_cuda():
-        tap.skip(case, 'there is a GPU, or these programs have no CUDA')
-        return
-    needed = machines.Built(BUILD, None).needs_cuda()
-    environment = os.environ | {'LD_LIBRARY_PATH': os.path.join(BUILD, 'tests', 'gpu'), 'FORESHARD_TORCH_PYTHON': '',
-                                'FORESHARD_DRIVER_TAKES': '12040'}
-    complaints = unlike(run(RUN, '--build', BUILD, env=environment), 2, 'driver (no nvidia-smi says which) takes programs '
-                        'of CUDA 12.4, and these are of CUDA %d' % needed)
-    # With a PyTorch, which may well be made for that driver, its parts are done all the same.
-    python = os.path.join(folder, 'python-of-torch')
-    with open(python, 'w', encoding='utf-8') as file:
-        file.write('#!/bin/sh\necho 2.11.0\n')
-    os.chmod(python, 0o755)
-    complaints += unlike(run(RUN, '--build', BUILD, '--parts', 'info,tests,copies', '--minutes', '1', '--output',
-                             os.path.join(folder, 'old-driver'),
-                             env=environment | {'FORESHARD_TORCH_PYTHON': python}), 0,
-                         'skip  all of it: driver (no nvidia-smi', 'ok    copies: ')
-    told = run(sys.executable, '-B', '-c', 'import machine; print(machine.gpu(), machine.driver_takes())', cwd=HERE,
-               env=environment | {'FORESHARD_DRIVER_TAKES': '%d010' % needed})
-    complaints += unlike(told, 0, "'name': 'a GPU of no maker'", "'memory.total': '81920 MiB'", '(%d, 1)' % needed)
-    tap.case(case, complaints)
-
-
-# Stands for nvidia-smi: answers what it is told to know, and refuses the rest as the real one does.
-SMI = r'''#!%s
-import sys
-known = {'name': 'a GPU', 'driver_version': '580.00', 'memory.total': '1 MiB', 'power.limit': '1 W',
-         'clocks.max.sm': '1 MHz', 'clocks.max.mem': '1 MHz', 'pstate': 'P0'} | %r
-wanted = [word.split('=')[1] for word in sys.argv if word.startswith('--query-gpu=')][0].split(',')
-missing = [name for name in wanted if name not in known]
-if missing:
-    print('Field "%%s" is not a valid field to query.' %% missing[0])
-    sys.exit(2)
-print(', '.join(known[name] for name in wanted))
-'''
-
-
-def machine_case(tap, folder):
-    """Tools that are missing, hang, or know less than others cost no more than what they would have said."""
-    complaints, modes = [], {'compute_mode': 'Exclusive_Process', 'mig.mode.current': 'Disabled', 'ecc.mode.current': 'Enabled'}
-    path = os.environ['PATH']
-    for more in ({}, modes):
-        with open(os.path.join(folder, 'nvidia-smi'), 'w', encoding='utf-8') as file:
-            file.write(SMI % (sys.executable, more))
-        os.chmod(file.name, 0o755)
-        os.environ['PATH'] = folder
-        gpu = machines.gpu()
-        complaints += [] if gpu and gpu['name'] == 'a GPU' and gpu.get('compute_mode') == more.get('compute_mode') else [str(gpu)]
-        session = types.SimpleNamespace(dry=True, machine=machines.Built(BUILD, None), rows=[], call=lambda *_, **__: None,
-                                        beside=lambda works: [work() for work in works])
-        session.machine.torch_version = ''
-        session.row = lambda name, verdict, value='', rows=session.rows: rows.append((name, verdict, value))
-        parts.info(session)
-        told = [value for name, verdict, value in session.rows if (name, verdict) == ('compute mode', 'MISS')]
-        complaints += [] if bool(told) == bool(more) else ['of %s: %s' % (more, told)]
-        loaded = [library for _, library, _ in session.machine.loaded()]  # there is no ldd on this path
-        if os.path.exists(machines.LOADER) and 'libc.so.6' not in loaded:
-            complaints.append('without ldd: %s' % loaded)
-    os.environ['PATH'] = path
-    began = time.monotonic()
-    said = machines.output_of('sh', '-c', 'echo begun; trap "" TERM; sleep 30 & wait', timeout=0.5)
-    complaints += ['what hangs says %r after %.0f s' % (said, time.monotonic() - began)] * (
-        said != '' or time.monotonic() - began > 10)
-    tap.case('/gpu/run/a machine may lack tools', complaints)
-
-
-def like_case(tap):
-    """Until it is measured, a GPU is predicted as the cluster file says that its name is in; each of those is there."""
-    wanted = {'NVIDIA H100 80GB HBM3': 'dgx-h100', 'NVIDIA H200': 'h200-node', 'NVIDIA H100 PCIe': 'h100-pcie',
-              'NVIDIA GH200 480GB': 'gh200-alps', 'NVIDIA A100-SXM4-80GB': 'a100-node', 'a GPU of no maker': 'h200-node'}
-    complaints = ['%s: %s' % (name, machines.cluster_like({'name': name})) for name, cluster in wanted.items()
-                  if machines.cluster_like({'name': name}) != cluster]
-    complaints += ['there is no ' + name for _, name in machines.LIKE
-                   if not os.path.exists(os.path.join(ROOT, 'models', 'clusters', name + '.ini'))]
-    complaints += [] if machines.cluster_like(None) == 'h200-node' else ['without a GPU']
-    tap.case('/gpu/run/a GPU is predicted as one like it', complaints)
-
-
-def torch_case(tap, folder):
-    """A Python that hangs is asked once, however often it is named, and another one is found. What imports PyTorch while
-    other things are done says why it cannot, and none waits long for what hangs."""
-    asked = os.path.join(folder, 'asked')
-    for name, words in (('hangs', 'echo >> %s; sleep 30' % asked), ('python3', 'echo 2.11.0+cu130')):
-        with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
-            file.write('#!/bin/sh\n%s\n' % words)
-        os.chmod(file.name, 0o755)
-    hangs, old = os.path.join(folder, 'hangs'), (os.environ['PATH'], machines.ASKING_SECONDS, sys.executable)
-    os.environ['PATH'], machines.ASKING_SECONDS, sys.executable = folder + ':' + old[0], 0.5, hangs
-    os.environ['FORESHARD_TORCH_PYTHON'] = hangs
-    found = machines.python_with_torch()
-    os.environ['PATH'], machines.ASKING_SECONDS, sys.executable = old
-    del os.environ['FORESHARD_TORCH_PYTHON']
-    with open(asked, encoding='utf-8') as file:
-        times = len(file.readlines())
-    complaints = [] if times == 1 and found == (os.path.join(folder, 'python3'), '2.11.0+cu130') else [
-        'asked %d times, found %s' % (times, found)]
-    with open(os.path.join(folder, 'breaks'), 'w', encoding='utf-8') as file:
-        file.write('#!/bin/sh\necho Traceback >&2; echo ImportError: libcudart.so.13 >&2; exit 1\n')
-    os.chmod(file.name, 0o755)
-    kept, machines.IMPORT_SECONDS = machines.IMPORT_SECONDS, 1
-    for name, wanted in (('python3', ''), ('breaks', 'it cannot be imported: ImportError: libcudart.so.13'),
-                         ('hangs', 'its import has not ended after 1 s')):
-        session = types.SimpleNamespace(machine=types.SimpleNamespace(importing=machines.Import(os.path.join(folder, name))),
-                                        row=lambda *row: complaints.append('a row: %s' % (row,)) if row[2] != wanted else None)
-        began = time.monotonic()
-        told = [parts.has_torch(session, 'memory') for _ in range(2)]
-        complaints += [] if told == [not wanted] * 2 and time.monotonic() - began < 10 else ['%s: %s' % (name, told)]
-    machines.IMPORT_SECONDS = kept
-    tap.case('/gpu/run/an import that hangs is waited for once', complaints)
-
-
-def holder_case(tap):
-    """The GPU is held open as long as the command lives, however it ends; a machine without NVML loses no time over it."""
-    code = 'import machine, os; holder = machine.held_open(); print(holder.pid if holder else 0, flush=True); os._exit(0)'
-    nvml = os.path.join(BUILD, 'tests', 'emulator')
-
-    def held(folder):
-        done = run(sys.executable, '-B', '-c', code, cwd=HERE, env=os.environ | {'LD_LIBRARY_PATH': folder})
-        return int(done.stdout or -1)
-    complaints = [] if held('/nowhere') == 0 or machines.gpu() else ['it is held without NVML']
-    began, old, os.environ['LD_LIBRARY_PATH'] = time.monotonic(), os.environ.get('LD_LIBRARY_PATH', ''), nvml
-    holder = machines.held_open()
-    os.environ['LD_LIBRARY_PATH'] = old
-    if holder:
-        time.sleep(0.3)
-        complaints += [] if holder.poll() is None else ['what holds it does not stay']
-        holder.stdin.close()
-        complaints += [] if holder.wait(5) == 0 else ['its status is %d' % holder.returncode]
-        holder.stdout.close()
-    else:
-        complaints.append('it is not held after %.1f s' % (time.monotonic() - began))
-    left = held(nvml)
-    for _ in range(50):
-        if not os.path.exists('/proc/%d' % left):
-            break
-        time.sleep(0.1)
-    else:
-        complaints.append('it is held when the command has ended')
-    tap.case('/gpu/run/the GPU is held open meanwhile', complaints)
-
-
-def fork_case(tap, folder):
-    """A process that has begun with CUDA may not fork: only the ranks themselves do. (cuBLASLt loads the driver as it is
-    loaded itself; that is no beginning.)"""
-    case = '/gpu/run/ranks are forked before CUDA begins'
-    machine = machines.Built(BUILD, None)
-    if machines.gpu() or not machine.needs_cuda():
-        tap.skip(case, 'there is a GPU, or these programs have no CUDA')
-        return
-    plan, begun = os.path.join(folder, 'fork.plan'), os.path.join(folder, 'begun')
-    complaints = unlike(run(machine.programs['foreshard'], 'plan', 'gpt-toy', '-n', '2', '-o', plan), 0)
-    environment = machine.environment()
-    environment |= {'FORESHARD_DRIVER_BEGUN': begun, 'LD_LIBRARY_PATH': ':'.join(
-        [os.path.join(BUILD, 'tests', 'gpu'), environment.get('LD_LIBRARY_PATH', '')])}
-    with subprocess.Popen([machine.programs['foreshard-exec'], plan, '--device', 'cuda', '--local-ranks', '2'], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
-        output, _ = process.communicate()
-    if process.returncode != 1 or 'no GPU can be used' not in output:
-        complaints.append('status %d: %s' % (process.returncode, output[-200:]))
-    numbers = open(begun, encoding='utf-8').read().split() if os.path.exists(begun) else []
-    if not numbers:
-        complaints.append('no rank has begun with CUDA')
-    if str(process.pid) in numbers:
-        complaints.append('the process that forks has begun with CUDA')
-    tap.case(case, complaints)
-
-
-def later_case(tap, folder):
-    """What is loaded only when it is wanted is looked for beforehand."""
-    parts_of_it = machines.LOADED_LATER['cuDNN']
-    machine = types.SimpleNamespace(environment=lambda: {'LD_LIBRARY_PATH': '/nowhere:' + folder},
-                                    programs={'foreshard-cuda.so': '/x/foreshard-cuda.so'})
-    known, machines.known_to_loader = machines.known_to_loader, lambda: '\tlibnvrtc.so.13 (libc6,x86-64) => /x\n'
-
-    def missed(what):
-        return machines.Machine.not_loaded_later(machine, what)
-    complaints = [] if missed('cuDNN') == list(parts_of_it[:-1]) else ['not all are missed']
-    complaints += [] if missed('NCCL') == ['libnccl.so'] else ['NCCL is not missed']
-    for part in parts_of_it[1:]:
-        with open(os.path.join(folder, part + '.9'), 'w', encoding='utf-8'):
-            pass
-    complaints += [] if missed('cuDNN') == [parts_of_it[0]] else ['the one is not missed']
-    machine.programs = {'foreshard': '/x/foreshard'}
-    complaints += ['asks for %s without a GPU\'s part' % part for part in missed('cuDNN')]
-    machines.known_to_loader = known
-    tap.case('/gpu/run/what is loaded later is looked for', complaints)
-
-
-def missing_case(tap):
-    """What keeps the GPU's part from being loaded is told of beforehand; what another program lacks is no reason to skip all."""
-    command = run_module()
-    machine = types.SimpleNamespace(needs_cuda=lambda: 13, lacks=lambda: ['check-memory lacks libx.so'])
-    complaints = ['skips all: ' + command.missing(machine, False)] if command.missing(machine, False) else []
-    machine.lacks = lambda: ['check-memory lacks libx.so', 'foreshard-cuda.so lacks libcublasLt.so.13']
-    told = command.missing(machine, False)
-    complaints += [] if told.startswith('foreshard-cuda.so lacks libcublasLt.so.13, which comes with CUDA 13') else [told]
-    complaints += ['a dry run is refused'] if command.missing(machine, True) else []
-    tap.case('/gpu/run/a library that is missing is told of', complaints)
-
-
 def gpu_cases():
     """(name, network, options, seq, ranks that are played, 0 for one that is rehearsed) of all that a GPU is to play."""
     cases = [(name, network, options, 0, 1) for name, network, options in matrix.ONE_RANK + matrix.TRACED]
@@ -784,12 +336,9 @@ def gpu_cases():
 def plans_case(tap, folder):
     """What a GPU is to play can be planned, and begins on an emulated one, whose small memory ends it at once: the dry run
     plays toys in its place."""
-    machine = machines.Built(BUILD, None)
-    session = Session(machine, os.path.join(folder, 'plans'), 1, dry=False)
-    session.part_until = time.monotonic() + 200
     emulated = os.path.join(BUILD, 'tests', 'exec', 'foreshard-exec-emulated')
     unplanned, refused = [], []
-    with open(os.path.join(folder, 'plans.log'), 'w', encoding='utf-8') as session.log_file:
+    with session_in(os.path.join(folder, 'plans'), 200, machine=machines.Built(BUILD, None)) as session:
         for name, network, options, seq, ranks in gpu_cases():
             plan = matrix.planned(session, name, network, options, seq)
             if not plan:
@@ -834,10 +383,7 @@ def ended_by_memory(session, emulated, plan, ranks):
 
 def main():
     tap = Tap()
-    cases_case(tap)
-    goals_case(tap)
     readme_case(tap)
-    unusable_case(tap)
     benchmark_case(tap)
     sanitizer_case(tap)
     object_case(tap)
@@ -845,22 +391,12 @@ def main():
         parts_case(tap, folder)
         full_case(tap, folder)
         share_case(tap, folder)
-        suite_case(tap, folder)
-        beside_case(tap, folder)
         nccl_case(tap, folder)
         toy_case(tap, folder)
         cut_case(tap, folder)
         unfinished_case(tap, folder)
         attempt_case(tap, folder)
-        machine_case(tap, folder)
         sanitized_case(tap, folder)
-        driver_case(tap, folder)
-        like_case(tap)
-        torch_case(tap, folder)
-        holder_case(tap)
-        fork_case(tap, folder)
-        later_case(tap, folder)
-        missing_case(tap)
         command_cases(tap, folder)
         plans_case(tap, folder)
         collectives_case(tap)
