@@ -54,6 +54,18 @@ static const char *const of_frozen_weights[] = {
     "model_dtype=bf16 lora_base=nf4 lora_base_storage=model checkpointing=full",
 };
 
+/* Where nothing else helps: what learns otherwise, an optimizer's state in 8 bits, weights that are
+ * trained in bf16 alone. */
+static const char *const of_fewer_bits[] = {
+    "checkpointing=full optimizer=adamw-torch-8bit",
+    "sharding=full checkpointing=full param_dtype=bf16 optimizer=adamw-torch-8bit",
+    "sharding=full checkpointing=full model_dtype=bf16",
+    "sharding=full checkpointing=full model_dtype=bf16 network.loss=kernel "
+    "optimizer=adamw-torch-8bit",
+    "sharding=full checkpointing=full model_dtype=bf16 network.loss=chunked "
+    "optimizer=adamw-torch-8bit allocator=expandable",
+};
+
 /* Ranks that share what one has too much of; a node of these machines has 4 or 8, and only what is
  * passed along a ring hides between nodes. A network or a strategy that cannot share it refuses.
  * Sequences come before layers, whose sharers wait for each other in every layer. */
@@ -228,6 +240,9 @@ static GArray *try_all(CliWhatIf *what_if, SimWanted wanted) {
     }
     if (!has_calm(ways)) {
         try_sharers(what_if, of_layers, wanted, ways);
+    }
+    if (!has_calm(ways)) {
+        try_settings(what_if, of_fewer_bits, G_N_ELEMENTS(of_fewer_bits), wanted, ways);
     }
     return ways;
 }

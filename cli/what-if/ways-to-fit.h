@@ -3,11 +3,12 @@
  * Each way of a short list, the least change first, is predicted; beside adapters frozen weights of
  * fewer bits, too. Where none fits without giving memory back, more is tried, fully sharded and
  * checkpointed, in the precision there is and in bf16, until one does: ranks that share a block's
- * experts, more of the cluster's ranks, ranks that share a sequence, ranks that share layers. At
- * most three are given: the least change that fits, the quickest one, and, before both, one that
- * fits only by giving memory back, when that is a smaller change.
+ * experts, more of the cluster's ranks, ranks that share a sequence, ranks that share layers, and
+ * last what learns otherwise, for it keeps fewer bits. At most three are given: the least change
+ * that fits, the quickest one, and, before both, one that fits only by giving memory back, when
+ * that is a smaller change.
  *
- * Cost: some thirty predictions, fifty where nothing helps.
+ * Cost: some thirty predictions, sixty where nothing helps.
  */
 #pragma once
 

@@ -288,6 +288,16 @@ static void ways_with_adapters(void) {
     g_assert_null(strstr(all.out, "--model-dtype"));
 }
 
+/* What learns otherwise is offered where nothing else helps. */
+static void ways_of_fewer_bits(void) {
+    expect("predict llama2-70b -n 8 --cluster dgx-h100:1 --seq 2048", 0,
+           "  fits with --checkpointing full --model-dtype bf16 --network-key loss=kernel\n"
+           "    --optimizer adamw-torch-8bit: step ",
+           "");
+    g_auto(Result) more_gpus = run("predict llama2-70b -n 8 --cluster dgx-h100 --seq 2048");
+    g_assert_null(strstr(more_gpus.out, "adamw-torch-8bit"));
+}
+
 /* Of several ways two are marked; a single one needs no mark. */
 static void ways_are_marked(void) {
     g_auto(Result) several = run("predict t5-11b -n 8 --cluster a100-node --micro-batch 8");
@@ -329,6 +339,7 @@ static void diagnoses_of_too_much(void) {
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/diagnoses/ways with adapters", ways_with_adapters);
+    g_test_add_func("/cli/diagnoses/ways of fewer bits", ways_of_fewer_bits);
     g_test_add_func("/cli/diagnoses/unequal ranks", unequal_ranks);
     g_test_add_func("/cli/diagnoses/stages against one batch", stages_against_one_batch);
     g_test_add_func("/cli/diagnoses/what is left to turn", what_is_left_to_turn);
