@@ -152,9 +152,7 @@ static bool offloads_as_known(const PlanStrategy *s) {
 static bool splits_are_known(const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
     return s->kernels == PLAN_KERNELS_EAGER && plan_strategy_is_after(s, PLAN_PYTORCH_2_4) &&
-           s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP &&
-           s->checkpoint_early_stop == PLAN_YES && offloads_as_known(s) &&
-           s->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_NO;
+           offloads_as_known(s);
 }
 
 /* The checkpointed module around a unit, experts apart; PLAN_NONE. */
@@ -180,11 +178,25 @@ static bool blocks_are_not_split(const PlanRun *run, GError **error) {
         if (up != PLAN_NONE) {
             return refuse(error,
                           "unit %s lies inside %s, which is checkpointed; that needs eager "
-                          "kernels, full checkpointing with early stop, offload=none (with shards "
-                          "also params) and forward_prefetch=no: set those, wrap=block, or "
-                          "checkpointing=none",
+                          "kernels, PyTorch 2.5 or later, and offload=none (with shards also "
+                          "params): set those, wrap=block, or checkpointing=none",
                           plan_graph_module_at(run->graph, run->units[u].module)->name,
                           plan_graph_module_at(run->graph, up)->name);
+        }
+    }
+    return true;
+}
+
+/* A linear layer that ranks share is gathered before its input is, in PyTorch. */
+static bool shared_layers_are_no_units(const PlanRun *run, GError **error) {
+    for (uint32_t u = 1; u < run->n_units && run->graph->shared.tensor > 1; u++) {
+        uint32_t m = run->units[u].module;
+        const PlanGraphModule *module = plan_graph_module_at(run->graph, m);
+        if (plan_graph_is_in_block(run->graph, m) && g_str_equal(module->class_name, "Linear")) {
+            return refuse(error,
+                          "unit %s is a linear layer that ranks share (tensor), which is not "
+                          "planned; wrap what holds it, or set wrap=block",
+                          module->name);
         }
     }
     return true;
@@ -331,5 +343,6 @@ bool plan_strategy_fits(const PlanRun *run, GError **error) {
         return false;
     }
     return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&
-                                 units_run_once(run, error) && blocks_are_not_split(run, error));
+                                 units_run_once(run, error) && blocks_are_not_split(run, error) &&
+                                 shared_layers_are_no_units(run, error));
 }

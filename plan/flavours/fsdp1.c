@@ -77,6 +77,9 @@ static void begin_pass(PlanRun *run) {
         plan_fsdp1_drop_unseen_gradients(run);
     }
     g_array_set_size(f->post_forward_order, 0);
+    for (uint32_t u = 0; u < run->n_units; u++) {
+        f->units[u].awaits_forward = true;
+    }
 }
 
 /* With use_orig_params, zero_grad drops views; the flat gradients go when the root runs again. */
@@ -119,6 +122,14 @@ static bool is_passed_by(const PlanRun *run, uint32_t u) {
            !f->is_of_2_0;
 }
 
+static void prefetch_after(PlanRun *run, uint32_t u) {
+    const PlanFsdp1 *f = run->state;
+    uint32_t next = next_in(f->pre_forward_order, u);
+    if (next != PLAN_NONE && f->units[next].awaits_forward) {
+        plan_fsdp1_prefetch(run, next);
+    }
+}
+
 static void pre_forward(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
     if (!plan_unit_has_parameters(run, u) || is_passed_by(run, u)) {
@@ -128,14 +139,12 @@ static void pre_forward(PlanRun *run, uint32_t u) {
         plan_fsdp1_unshard(run, u);
     }
     plan_builder_wait_lane(&run->builder, PLAN_FSDP1_COMPUTE, PLAN_FSDP1_UNSHARD);
-    if (!f->order_known) {
+    f->units[u].awaits_forward = false;
+    if (!f->order_known && run->builder.phase != PLAN_PHASE_RECOMPUTE) {
         g_array_append_val(f->pre_forward_order, u);
     } else if (run->strategy->forward_prefetch.choice == PLAN_FORWARD_PREFETCH_YES &&
                (u == 0 || !f->is_of_2_0)) {
-        uint32_t next = next_in(f->pre_forward_order, u);
-        if (next != PLAN_NONE) {
-            plan_fsdp1_prefetch(run, next);
-        }
+        prefetch_after(run, u);
     }
 }
 

@@ -64,6 +64,7 @@ typedef struct {
 
     /* Where it is in its pass. */
     bool gathered, prefetched;
+    bool awaits_forward;  /* its forward has not run in this pass */
     bool awaits_backward; /* its forward has run, backward will come to it, and has not yet */
     bool is_in_backward;  /* its pre-backward has come, and its post-backward has not */
     bool shows;           /* its parameters have a .grad, whatever is in it */

@@ -147,13 +147,13 @@ static void pre_forward_again(PlanRun *run, uint32_t u) {
         plan_fsdp2_gather_lanes_wait(run, event);
         f->again = u;
     }
-    if (!plan_unit_has_parameters(run, u)) {
-        return;
+    if (plan_unit_has_parameters(run, u)) {
+        plan_fsdp2_unshard(run, u);
+        if (!f->units[u].unsharded) {
+            take_turns(run, u);
+        }
     }
-    plan_fsdp2_unshard(run, u);
-    if (!f->units[u].unsharded) {
-        take_turns(run, u);
-    }
+    prefetch_forward(run, u);
 }
 
 static void pre_forward(PlanRun *run, uint32_t u) {

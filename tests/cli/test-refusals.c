@@ -108,6 +108,8 @@ static void bad_strategies(void) {
     write_file("s.ini", "[strategy]\nranks = 2\nwrap = blok\n");
     expect("plan gpt-toy --strategy s.ini", 2, "", "s.ini:3: wrap must be one of block, whole");
     expect("plan gpt-toy --wrap blok", 2, "", "option --wrap: wrap must be one of");
+    expect("plan llama-toy -n 4 --tensor 2 --wrap linear", 2, "",
+           "unit layers.0.attn.q is a linear layer that ranks share");
     expect("plan gpt-toy -n 0", 2, "", "ranks must be a whole number");
     expect("plan gpt-toy -n 2 --flavour plain --sharding none", 2, "",
            "flavour=plain is for one rank");

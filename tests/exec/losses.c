@@ -79,6 +79,13 @@ static const char *const with_adamw[] = {
     "-n 4 --micro-batch 1 --sharding optimizer-only --accumulate 3 --wrap whole",
     "-n 2 --micro-batch 6 --forward-prefetch 2 --reshard-last no",
     "-n 3 --micro-batch 4 --wrap module=layers\\.\\d+(\\.mlp)?",
+    "-n 2 --micro-batch 6 --wrap module=GptBlock|Linear --checkpointing full --forward-prefetch 2",
+    "-n 2 --micro-batch 3 --wrap module=GptBlock|GptMlp|Linear --checkpointing selective-op "
+    "--accumulate 2",
+    "-n 3 --micro-batch 2 --wrap module=GptBlock|Linear --checkpointing full --flavour fsdp1 "
+    "--forward-prefetch yes --accumulate 2",
+    "-n 4 --micro-batch 3 --wrap size=4300 --sharding hybrid --replicate 2 --flavour fsdp1 "
+    "--checkpointing full --checkpoint-early-stop no",
     "-n 3 --micro-batch 4 --checkpointing full --checkpoint-place outside",
     "-n 3 --micro-batch 4 --checkpointing parts",
     "-n 2 --micro-batch 3 --flavour fsdp1 --accumulate 2 --checkpointing parts",

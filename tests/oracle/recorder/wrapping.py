@@ -12,6 +12,10 @@ def is_usual(options):
     return options.wrap == "block" and options.wrap_ends == "root"
 
 
+def may_split_blocks(options):
+    return options.wrap.partition("=")[0] in ("linear", "size", "module")
+
+
 def policy_of_fsdp1(network, options):
     from torch.distributed.fsdp.wrap import CustomPolicy, ModuleWrapPolicy, size_based_auto_wrap_policy
 
