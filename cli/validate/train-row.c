@@ -115,10 +115,17 @@ static void fill_batch(Filler *f) {
     double passes = number(f, "grad_accum");
     fill_count(f, "micro_batch", all / gpus / (isnan(passes) ? 1 : passes), "of the global batch");
     const char *sharding = text(f, "sharding_strategy");
-    if (cli_train_words_has(sharding, "hsdp") || cli_train_words_has(sharding, "hybrid")) {
-        double group = number(f, "shard_degree"), node = number(f, "gpus_per_node");
-        fill_count(f, "dp_replicate", gpus / group, "gpus over shard_degree");
-        fill_count(f, "dp_replicate", gpus / (isnan(node) ? 8 : node), "assumed: a node a copy");
+    bool is_hybrid =
+        cli_train_words_has(sharding, "hsdp") || cli_train_words_has(sharding, "hybrid");
+    double stages = number(f, "pp"), sharers = gpus / (stages >= 1 ? stages : 1);
+    double group = number(f, "shard_degree"), node = number(f, "gpus_per_node");
+    bool is_by_degree = cli_train_words_has(sharding, "fsdp") && !(number(f, "ep") > 1) &&
+                        group > 1 && group < sharers;
+    if (is_hybrid || is_by_degree) {
+        fill_count(f, "dp_replicate", sharers / group, "gpus over shard_degree");
+    }
+    if (is_hybrid) {
+        fill_count(f, "dp_replicate", sharers / (isnan(node) ? 8 : node), "assumed: a node a copy");
     }
 }
 
@@ -164,7 +171,8 @@ static void fill_number_of(Filler *f, const char *column, const char *from, cons
     }
 }
 
-/* "FSDP2 + TP2 + AC", "full_shard offload": what has columns of its own, where those are empty. */
+/* "FSDP2 + TP2 + AC", "full_shard offload", "FSDP=8, DP=2": what has columns of its own, where
+ * those are empty. */
 static void fill_from_sharding(Filler *f) {
     static const struct {
         const char *column, *pattern, *value;
@@ -174,6 +182,8 @@ static void fill_from_sharding(Filler *f) {
         {"activation_checkpointing", "(?<!no )(?<!without )\\b(?:ac|checkpointing)\\b", "full"},
     };
     const char *sharding = text(f, "sharding_strategy");
+    fill_number_of(f, "shard_degree", "sharding_strategy",
+                   "\\b(?:fsdp|dp_shard|shard(?:[ _]degree)?) ?[=:] ?(?<n>[0-9]+)");
     fill_number_of(f, "tp", "sharding_strategy", "\\b(?:tp|tensor[ -]parallel)[ =:-]*(?<n>[0-9]+)");
     fill_number_of(f, "pp", "sharding_strategy", "\\b(?:pp|pipeline)[ =:-]*(?<n>[0-9]+)");
     fill_number_of(f, "cp", "sharding_strategy", "\\b(?:cp|context)[ =:-]*(?<n>[0-9]+)");
