@@ -46,6 +46,8 @@ struct EmulatorEntry {
 
 /* ---- queues; the caller has entered --------------------------------------------------------- */
 uint64_t emulator_seed();
+size_t emulator_tasks();    /* that were done */
+void emulator_break_next(); /* the device, before the next call */
 void emulator_push(cudaStream_t stream, std::function<void()> work);
 void emulator_finish(cudaStream_t stream); /* and what it needs of other streams */
 void emulator_finish_all();
