@@ -1,11 +1,8 @@
-/* tests/emulator/blas.cc - cuBLASLt's products over CBLAS.
- *
- * Matrices are column-major, as cuBLASLt's. Halves are widened, multiplied in fp32, and rounded
- * once, after the epilogue. A tf32 product is computed in fp32.
+/* tests/emulator/blas.cc - cuBLASLt: what it is asked, what it refuses, and what it counts on.
+ * (products.cc has the arithmetic.)
  *
  * Of float8 it takes what cublasLt.h's documentation has for compute capability 8.9 and 9.0: a
- * transposed and b not, sides and addresses of whole 16 bytes, not both factors in e5m2. It adds as
- * these chips do, which keep 14 bits: "fp32" sums of float8 are none (sum_of_float8()).
+ * transposed and b not, sides and addresses of whole 16 bytes, not both factors in e5m2.
  *
  * What a GPU would only show as a wrong number or a fault ends the program: matrices that do not
  * fit each other, or lie outside the device's memory; pointers that are less aligned than the
@@ -21,39 +18,15 @@
  * that lies on no 4 bytes is refused too, by a result that says so, and one of an fp32 product of
  * odd k only when it is launched. No GPU is known to do either: so the ways round them are tried.
  */
-#include <cblas.h>
 #include <cublasLt.h>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <math.h>
 
 #include <algorithm>
-#include <vector>
 
+#include "tests/emulator/blas.h"
 #include "tests/emulator/emulator-private.h"
 
 struct EmulatorBlas {
     int unused;
-};
-
-struct EmulatorProduct {
-    cublasComputeType_t compute;
-    cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
-    cublasLtEpilogue_t epilogue;
-    void *bias; /* or its gradient */
-    int32_t bias_type;
-    void *aux;
-    int64_t aux_ld;
-    const float *a_scale = nullptr, *b_scale = nullptr; /* of float8: one for all */
-    int8_t quick = 0;
-};
-
-struct EmulatorLayout {
-    cudaDataType type;
-    uint64_t rows, cols;
-    int64_t ld;
-    int32_t batch;
-    int64_t stride;
 };
 
 struct EmulatorPreference {
@@ -70,84 +43,6 @@ struct EmulatorAlignments {
 
 namespace {
 
-/* By its definition; the largest exponent of e5m2 is infinity and NaN, e4m3 has one NaN. */
-float of_float8(uint8_t x, int fraction_bits, int bias) {
-    int exponent = (x & 0x7f) >> fraction_bits, ones = (1 << (7 - fraction_bits)) - 1;
-    int fraction = x & ((1 << fraction_bits) - 1), all = (1 << fraction_bits) - 1;
-    bool has_infinity = fraction_bits == 2;
-    double value = ldexp(exponent ? fraction + all + 1 : fraction,
-                         (exponent ? exponent : 1) - bias - fraction_bits);
-    if (exponent == ones && (has_infinity || fraction == all)) {
-        value = has_infinity && fraction == 0 ? INFINITY : NAN;
-    }
-    return (float)(x & 0x80 ? -value : value);
-}
-
-bool is_float8(cudaDataType type) {
-    return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
-}
-
-float get(const void *array, cudaDataType type, size_t i) {
-    switch (type) {
-    case CUDA_R_8F_E4M3:
-        return of_float8(((const uint8_t *)array)[i], 3, 7);
-    case CUDA_R_8F_E5M2:
-        return of_float8(((const uint8_t *)array)[i], 2, 15);
-    case CUDA_R_32F:
-        return ((const float *)array)[i];
-    case CUDA_R_16F:
-        return __half2float(((const __half *)array)[i]);
-    case CUDA_R_16BF:
-        return __bfloat162float(((const __nv_bfloat16 *)array)[i]);
-    }
-    return NAN;
-}
-
-void put(void *array, cudaDataType type, size_t i, float x) {
-    switch (type) {
-    case CUDA_R_32F:
-        ((float *)array)[i] = x;
-        break;
-    case CUDA_R_16F:
-        ((__half *)array)[i] = __float2half_rn(x);
-        break;
-    case CUDA_R_16BF:
-        ((__nv_bfloat16 *)array)[i] = __float2bfloat16_rn(x);
-        break;
-    case CUDA_R_8F_E4M3: /* no output is */
-    case CUDA_R_8F_E5M2:
-        break;
-    }
-}
-
-/* Dense. */
-std::vector<float> widened(const void *array, const EmulatorLayout &l, size_t batch) {
-    std::vector<float> x(l.rows * l.cols);
-    for (size_t c = 0; c < l.cols; c++) {
-        for (size_t r = 0; r < l.rows; r++) {
-            x[c * l.rows + r] = get(array, l.type, batch * (size_t)l.stride + c * (size_t)l.ld + r);
-        }
-    }
-    return x;
-}
-
-float gelu(float x) {
-    return 0.5f * x * (1 + tanhf(0.797884561f * (x + 0.044715f * x * x * x)));
-}
-
-float gelu_slope(float x) {
-    float inner = 0.797884561f * (x + 0.044715f * x * x * x), t = tanhf(inner);
-    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.797884561f * (1 + 3 * 0.044715f * x * x);
-}
-
-struct Call {
-    EmulatorProduct product;
-    EmulatorLayout a_layout, b_layout, d_layout;
-    const void *a, *b;
-    void *d;
-    float alpha, beta; /* beta 0: d is written only */
-};
-
 uint32_t alignment(const void *at) {
     uintptr_t all = (uintptr_t)at | 256;
     return (uint32_t)(all & -all);
@@ -162,143 +57,12 @@ template <typename T> cublasStatus_t assign(T *attribute, const void *value, siz
     return CUBLAS_STATUS_SUCCESS;
 }
 
-bool has_bias(const EmulatorProduct &p) {
-    return p.epilogue == CUBLASLT_EPILOGUE_BIAS || p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-}
-
-bool has_gradient(const EmulatorProduct &p) {
-    return p.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD || p.epilogue == CUBLASLT_EPILOGUE_BGRADB;
-}
-
-/* What went into GELU: keeps it, or reads it. */
-bool keeps(const EmulatorProduct &p) {
-    return p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
-           p.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-}
-
-bool goes_back(const EmulatorProduct &p) {
-    return p.epilogue == CUBLASLT_EPILOGUE_DGELU || p.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
-}
-
 /* Whether what the epilogue reads and writes beside the product is there, and as it must be. */
 bool is_complete(const EmulatorProduct &p, const EmulatorLayout &d) {
     bool uses_bias = has_bias(p) || has_gradient(p), uses_aux = keeps(p) || goes_back(p);
     return (!uses_bias || (p.bias && p.bias_type == d.type)) &&
            (!uses_aux || (p.aux && p.aux_ld >= (int64_t)d.rows)) &&
            (!has_gradient(p) || d.batch == 1);
-}
-
-/* Of what is summed: b is op(b), k x cols. */
-void add_up_b(const Call &call, const std::vector<float> &b, bool transposed, size_t k) {
-    const EmulatorLayout &d = call.d_layout;
-    for (size_t c = 0; c < d.cols; c++) {
-        float sum = 0;
-        for (size_t i = 0; i < k; i++) {
-            sum += transposed ? b[i * d.cols + c] : b[c * k + i];
-        }
-        put(call.product.bias, d.type, c, sum);
-    }
-}
-
-/* Of the output's rows, before they are rounded. */
-void add_up_rows(const Call &call, const std::vector<float> &y) {
-    const EmulatorLayout &d = call.d_layout;
-    for (size_t r = 0; r < d.rows; r++) {
-        float sum = 0;
-        for (size_t c = 0; c < d.cols; c++) {
-            sum += y[c * d.rows + r];
-        }
-        put(call.product.bias, d.type, r, sum);
-    }
-}
-
-void finish(const Call &call, std::vector<float> *y, size_t batch) {
-    const EmulatorProduct &p = call.product;
-    const EmulatorLayout &l = call.d_layout;
-    for (size_t c = 0; goes_back(p) && c < l.cols; c++) {
-        for (size_t r = 0; r < l.rows; r++) {
-            (*y)[c * l.rows + r] *= gelu_slope(get(p.aux, l.type, c * (size_t)p.aux_ld + r));
-        }
-    }
-    if (p.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD) {
-        add_up_rows(call, *y);
-    }
-    for (size_t c = 0; c < l.cols; c++) {
-        for (size_t r = 0; r < l.rows; r++) {
-            size_t at = batch * (size_t)l.stride + c * (size_t)l.ld + r;
-            float x =
-                (*y)[c * l.rows + r] + (call.beta != 0 ? call.beta * get(call.d, l.type, at) : 0);
-            x += has_bias(p) ? get(p.bias, l.type, r) : 0;
-            if (keeps(p)) {
-                put(p.aux, l.type, c * (size_t)p.aux_ld + r, x);
-                x = gelu(x);
-            }
-            put(call.d, l.type, at, x);
-        }
-    }
-}
-
-/* x down to a multiple of a 2^13th of the power of two below `largest`. */
-float cut(float x, float largest) {
-    float unit = ldexpf(1, ilogbf(largest) - 13);
-    return floorf(x / unit) * unit;
-}
-
-/* The sum of k products as tensor cores of compute capability 8.9 and 9.0 form it: of 32 products
- * and the sum so far, each is cut to 14 bits of the largest of them, and so is what they come to
- * (DeepSeek-V3's report, section 3.5.2; PyTorch's names it e8m13). That now and then such a sum is
- * added up in fp32 unless fast accumulation is asked for is left out: it would be off by less. */
-float sum_of_float8(const float *a, const float *b, size_t k) {
-    constexpr size_t AT_ONCE = 32;
-    float sum = 0, plain = 0;
-    for (size_t i = 0; i < k; i++) {
-        plain += a[i] * b[i];
-    }
-    for (size_t first = 0; first < k && std::isfinite(plain); first += AT_ONCE) {
-        size_t end = std::min(k, first + AT_ONCE);
-        float largest = fabsf(sum), next = 0;
-        for (size_t i = first; i < end; i++) {
-            largest = std::max(largest, fabsf(a[i] * b[i]));
-        }
-        for (size_t i = first; i < end && largest > 0; i++) {
-            next += cut(a[i] * b[i], largest);
-        }
-        next += largest > 0 ? cut(sum, largest) : 0;
-        sum = next != 0 ? cut(next, next) : 0;
-    }
-    return std::isfinite(plain) ? sum : plain;
-}
-
-/* a is transposed, and b is not. */
-void multiply_float8(std::vector<float> *y, const std::vector<float> &a,
-                     const std::vector<float> &b, size_t rows, size_t k, float alpha) {
-    for (size_t i = 0; i < y->size(); i++) {
-        (*y)[i] = alpha * sum_of_float8(&a[i % rows * k], &b[i / rows * k], k);
-    }
-}
-
-void multiply(const Call &call) {
-    const EmulatorLayout &l = call.d_layout;
-    bool ta = call.product.a == CUBLAS_OP_T, tb = call.product.b == CUBLAS_OP_T;
-    size_t k = ta ? call.a_layout.rows : call.a_layout.cols;
-    float alpha = call.alpha * (call.product.a_scale ? *call.product.a_scale : 1) *
-                  (call.product.b_scale ? *call.product.b_scale : 1);
-    for (size_t i = 0; i < (size_t)l.batch; i++) {
-        std::vector<float> a = widened(call.a, call.a_layout, i);
-        std::vector<float> b = widened(call.b, call.b_layout, i), y(l.rows * l.cols);
-        if (is_float8(call.a_layout.type)) {
-            multiply_float8(&y, a, b, l.rows, k, alpha);
-        } else {
-            cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans,
-                        tb ? CblasTrans : CblasNoTrans, (int)l.rows, (int)l.cols, (int)k, alpha,
-                        a.data(), (int)call.a_layout.rows, b.data(), (int)call.b_layout.rows, 0,
-                        y.data(), (int)l.rows);
-        }
-        finish(call, &y, i);
-        if (call.product.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
-            add_up_b(call, b, tb, k);
-        }
-    }
 }
 
 template <typename T> T *made(T *object) {
@@ -526,7 +290,7 @@ static void must_be_there(const char *what, const void *at, size_t elements, cud
 }
 
 /* What an epilogue reads or writes, too. */
-static void all_must_be_there(const Call &call) {
+static void all_must_be_there(const EmulatorCall &call) {
     const EmulatorProduct &p = call.product;
     const EmulatorLayout &d = call.d_layout;
     must_be_there("a", call.a, elements_of(call.a_layout), call.a_layout.type);
@@ -547,7 +311,7 @@ static void all_must_be_there(const Call &call) {
     }
 }
 
-static void must_be_aligned(const Call &call, const EmulatorAlignments &wanted) {
+static void must_be_aligned(const EmulatorCall &call, const EmulatorAlignments &wanted) {
     const EmulatorProduct &p = call.product;
     bool good = alignment(call.a) >= wanted.a && alignment(call.b) >= wanted.b &&
                 alignment(call.d) >= wanted.d &&
@@ -569,7 +333,7 @@ static void must_have_room(const void *workspace, size_t bytes, const EmulatorAl
 }
 
 /* beta: to what is there, where that is what it adds to. */
-static void must_fit(const Call &call, bool is_in_place) {
+static void must_fit(const EmulatorCall &call, bool is_in_place) {
     const EmulatorLayout &a = call.a_layout, &b = call.b_layout, &d = call.d_layout;
     bool ta = call.product.a == CUBLAS_OP_T, tb = call.product.b == CUBLAS_OP_T;
     uint64_t m = ta ? a.cols : a.rows, k = ta ? a.rows : a.cols;
@@ -582,7 +346,7 @@ static void must_fit(const Call &call, bool is_in_place) {
 }
 
 /* What a library may say of what its heuristics have proposed. */
-static cublasStatus_t is_refused(const Call &call, const cublasLtMatmulAlgo_t *algo) {
+static cublasStatus_t is_refused(const EmulatorCall &call, const cublasLtMatmulAlgo_t *algo) {
     bool uses_bias = has_bias(call.product) || has_gradient(call.product);
     uint64_t k = call.product.a == CUBLAS_OP_T ? call.a_layout.rows : call.a_layout.cols;
     if (algo->data[PLACE] < n_refused) {
@@ -602,15 +366,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
                               void *workspace, size_t workspace_bytes, cudaStream_t stream) {
     EmulatorEntry entry;
-    Call call = {*product,
-                 *a_layout,
-                 *b_layout,
-                 *d_layout,
-                 a,
-                 b,
-                 d,
-                 *(const float *)alpha,
-                 *(const float *)beta};
+    EmulatorCall call = {*product,
+                         *a_layout,
+                         *b_layout,
+                         *d_layout,
+                         a,
+                         b,
+                         d,
+                         *(const float *)alpha,
+                         *(const float *)beta};
     EmulatorAlignments wanted;
     memcpy(&wanted, algo, sizeof wanted);
     must_fit(call, c == d && c_layout == d_layout);
@@ -624,6 +388,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     if (emulator_state() != cudaSuccess) {
         return CUBLAS_STATUS_EXECUTION_FAILED;
     }
-    emulator_push(stream, [=] { multiply(call); });
+    emulator_push(stream, [=] { emulator_multiply(call); });
     return CUBLAS_STATUS_SUCCESS;
 }

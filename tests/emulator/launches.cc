@@ -1,5 +1,5 @@
-/* tests/emulator/launches.cc - kernels: what a launch may ask for, and their code, which is loaded when
- * it is first wanted.
+/* tests/emulator/launches.cc - kernels: what a launch may ask for, and their code, which is loaded
+ * when it is first wanted.
  */
 #include <map>
 #include <set>

@@ -1,5 +1,5 @@
-/* tests/emulator/test.h - what the tests of the emulator share: launches, numbers of the device, the
- * driver's calls.
+/* tests/emulator/test.h - what the tests of the emulator share: launches, numbers of the device,
+ * the driver's calls.
  */
 #pragma once
 #include <cuda.h>
