@@ -19,9 +19,12 @@ static void lerp(const ExecTask *t) {
                             dim(t, LERP_N));
 }
 
+/* NaN stays NaN, as in torch.clamp(). */
 static void at_least(const ExecTask *t) {
+    float limit = (float)attr(t, AT_LEAST_LIMIT);
     for (size_t i = 0; i < dim(t, AT_LEAST_N); i++) {
-        f32(t, AT_LEAST_Y)[i] = MAX(f32(t, AT_LEAST_X)[i], (float)attr(t, AT_LEAST_LIMIT));
+        float x = f32(t, AT_LEAST_X)[i];
+        f32(t, AT_LEAST_Y)[i] = x < limit ? limit : x;
     }
 }
 

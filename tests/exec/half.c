@@ -305,17 +305,23 @@ static void fill(PlanDtype dtype) {
 
 /* A norm that is no number is clipped to none, as PyTorch does, on the device and on the host. */
 static void clipping_keeps_nan(PlanDtype dtype) {
+    static const struct {
+        PlanOpKind kind;
+        float of_2, of_half;
+    } bounds[] = {{PLAN_OP_AT_MOST, 1, 0.5f}, {PLAN_OP_AT_LEAST, 2, 1}};
     Bench b;
-    begin(&b, dtype, PLAN_OP_AT_MOST);
-    b.dims[0] = 3;
-    b.attrs[0] = 1;
-    unsigned x = input(&b, 3), y = output(&b, 3);
-    exec_convert(b.pointers[x], dtype, (const float[]){NAN, 2, 0.5f}, PLAN_FP32, 3);
-    run(&b);
-    g_assert_true(isnan(stored(&b, y, 0)));
-    g_assert_cmpfloat(stored(&b, y, 1), ==, 1);
-    g_assert_cmpfloat(stored(&b, y, 2), ==, 0.5f);
-    end(&b);
+    for (unsigned i = 0; i < G_N_ELEMENTS(bounds); i++) {
+        begin(&b, dtype, bounds[i].kind);
+        b.dims[0] = 3;
+        b.attrs[0] = 1;
+        unsigned x = input(&b, 3), y = output(&b, 3);
+        exec_convert(b.pointers[x], dtype, (const float[]){NAN, 2, 0.5f}, PLAN_FP32, 3);
+        run(&b);
+        g_assert_true(isnan(stored(&b, y, 0)));
+        g_assert_cmpfloat(stored(&b, y, 1), ==, bounds[i].of_2);
+        g_assert_cmpfloat(stored(&b, y, 2), ==, bounds[i].of_half);
+        end(&b);
+    }
     static const float norms[] = {NAN, 4, 0.5f}, wanted[] = {NAN, 0.5f, 2};
     for (unsigned i = 0; i < G_N_ELEMENTS(norms); i++) {
         enum {

@@ -69,6 +69,7 @@ static void test_in_one(const DeviceCase *c) {
     g_autofree float *param = device_random(c, N, -1, 1, 1), *grad = device_random(c, N, -2, 2, 2);
     KernelAdamOne step = one();
     void *there = device_put(c, param, N);
+    grad[N - 5] = NAN; /* and so are its block's new states */
     begin(m, 1, 3);
     begin(v, 2, 4);
     DEVICE_OK(kernel_cuda_adam_8bit(device_lane, there, device_put(c, grad, N), &m->device,
@@ -85,6 +86,7 @@ static void test_in_two(const DeviceCase *c) {
         g_autofree float *param = device_random(c, N, -1, 1, 5);
         g_autofree float *grad = device_random(c, N, -2, 2, 6);
         KernelAdamOne step = one();
+        grad[N - 5] = NAN;
         void *there = device_put(c, param, N), *grad_there = device_put(c, grad, N);
         begin(m, 1, 7);
         begin(v, 2, 8);

@@ -144,6 +144,7 @@ static void test_number(const DeviceCase *c) {
     };
     g_autofree float *x = device_random(c, N, 0.1, 3, 1);
     float want[N];
+    x[N / 2] = NAN;
     for (int op = KERNEL_CUDA_POWER; op <= KERNEL_CUDA_AT_LEAST; op++) {
         void *out = device_new(c, N);
         for (size_t i = 0; i < N; i++) {
@@ -151,6 +152,7 @@ static void test_number(const DeviceCase *c) {
             want[i] = (float)(op == KERNEL_CUDA_POWER          ? pow(v, 0.5)
                               : op == KERNEL_CUDA_ADD_NUMBER   ? v + 0.5
                               : op == KERNEL_CUDA_TIMES_NUMBER ? v * 0.5
+                              : isnan(v)                       ? v
                               : op == KERNEL_CUDA_AT_MOST      ? fmin(v, 0.5)
                                                                : fmax(v, 0.5));
         }

@@ -88,19 +88,26 @@ static void step(Stepped *s, Way way, const float *grad, const KernelAdamOne *on
     }
     for (unsigned k = 0; k < 2; k++) {
         for (unsigned b = 0; b < N_BLOCKS; b++) {
-            s->absmax[k][b] = fmaxf(most[k][b], least);
+            s->absmax[k][b] = most[k][b] < least ? least : most[k][b];
         }
         kernel_put_codes(s->codes[k], scaled[k], s->maps[k], N_STEPPED);
     }
 }
 
+static Stepped *all_zero(unsigned n) {
+    Stepped *all = g_new0(Stepped, n);
+    for (unsigned i = 0; i < n; i++) {
+        kernel_state_map(all[i].maps[0], 1);
+        kernel_state_map(all[i].maps[1], 2);
+    }
+    return all;
+}
+
 /* One block has no gradients. */
 static void all_ways_are_one(void) {
-    g_autofree Stepped *all = g_new0(Stepped, 3);
+    g_autofree Stepped *all = all_zero(3);
     for (Way way = IN_ONE; way <= PARAMETER_SECOND; way++) {
         Stepped *s = &all[way];
-        kernel_state_map(s->maps[0], 1);
-        kernel_state_map(s->maps[1], 2);
         for (int64_t i = 1; i <= 3; i++) {
             float grad[N_STEPPED];
             for (unsigned k = 0; k < N_STEPPED; k++) {
@@ -113,6 +120,22 @@ static void all_ways_are_one(void) {
         g_assert_cmpmem(s, sizeof *s, &all[IN_ONE], sizeof *s);
     }
     g_assert_true(all->param[1] != 0 && all->param[KERNEL_BYTE_BLOCK] == 0);
+}
+
+/* A gradient that is no number leaves its block none, as torchao's clip() does, and no other. */
+static void nan_stays(void) {
+    for (Way way = IN_ONE; way <= PARAMETER_SECOND; way++) {
+        g_autofree Stepped *s = all_zero(1);
+        float grad[N_STEPPED] = {[KERNEL_BYTE_BLOCK + 7] = NAN};
+        for (int64_t i = 1; i <= 2; i++) {
+            KernelAdamOne one = kernel_adam_one_of(1e-3, 0.9, 0.999, 1e-8, 0.1, i);
+            step(s, way, grad, &one);
+            grad[KERNEL_BYTE_BLOCK + 7] = 1;
+        }
+        for (unsigned k = 0; k < N_STEPPED; k++) {
+            g_assert_cmpint(isnan(s->param[k]) != 0, ==, k / KERNEL_BYTE_BLOCK == 1);
+        }
+    }
 }
 
 /* A first step goes by lr, whatever the gradient: moments that are made of it alone, corrected. */
@@ -129,6 +152,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/eight-bit/as torchao", as_torchao);
     g_test_add_func("/kernels/eight-bit/all ways are one", all_ways_are_one);
+    g_test_add_func("/kernels/eight-bit/NaN stays", nan_stays);
     g_test_add_func("/kernels/eight-bit/first step", first_step);
     return g_test_run();
 }
