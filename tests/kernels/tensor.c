@@ -123,6 +123,26 @@ static void functions(void) {
     }
 }
 
+/* As PyTorch has it; a gradient passes where relu's result is none. */
+static void nan_stays(void) {
+    const struct {
+        KernelEach what;
+        double of_nan;
+    } cases[] = {{KERNEL_EACH_MAXIMUM, NAN}, {KERNEL_EACH_MINIMUM, NAN},
+                 {KERNEL_EACH_CLAMP, NAN},   {KERNEL_EACH_RELU, NAN},
+                 {KERNEL_EACH_SIGN, 0},      {KERNEL_EACH_THRESHOLD_BACKWARD, 2}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        bool is_backward = cases[i].what == KERNEL_EACH_THRESHOLD_BACKWARD;
+        double nan = NAN, two = 2, three = 3, got = 7;
+        KernelTensor in[] = {{is_backward ? &two : &nan, KERNEL_FP64, 1, {1}, {1}},
+                             {is_backward ? &nan : &two, KERNEL_FP64, 1, {1}, {1}},
+                             {&three, KERNEL_FP64, 1, {1}, {1}}};
+        KernelTensor out = {&got, KERNEL_FP64, 1, {1}, {1}};
+        kernel_tensor_each(cases[i].what, &out, in, G_N_ELEMENTS(in), 0, 0);
+        g_assert_true(isnan(cases[i].of_nan) ? isnan(got) : got == cases[i].of_nan);
+    }
+}
+
 /* Over every choice of sides, of a tensor that lies either way. */
 static void sums(void) {
     size_t n = A * B * C, sizes[] = {A, B, C};
@@ -160,6 +180,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/tensor/dtypes", dtypes);
     g_test_add_func("/kernels/tensor/broadcasts", broadcasts);
     g_test_add_func("/kernels/tensor/functions", functions);
+    g_test_add_func("/kernels/tensor/NaN stays", nan_stays);
     g_test_add_func("/kernels/tensor/sums", sums);
     return g_test_run();
 }
