@@ -94,7 +94,8 @@ def first_program(session):
                 'with cuDNN\'s plans, in %.1f s' % done.wall_s)
     if done.rc and not toy(session, '--model-dtype bf16 --kernels fused', environment=WITHOUT_CUDNN).rc:
         session.machine.variables.update(WITHOUT_CUDNN)
-        session.row('without cuDNN it does', 'MISS', 'so all of this plays with own attention: slow where sequences are long')
+        session.row('without cuDNN it does', 'MISS', 'so all of this plays with own attention, slow where sequences are '
+                    'long; a later call without info needs FORESHARD_NO_CUDNN=1')
 
 
 WITHOUT_CUDNN = {'FORESHARD_NO_CUDNN': '1'}
