@@ -137,7 +137,7 @@ static bool read_algo(const CliPublished *published, const GPtrArray *given, Sim
 static bool read_row(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
                      CliCollectiveRow *row, GError **error) {
     g_autoptr(GPtrArray) settings =
-        cli_rules_apply(cli_published_rules(published), csv, csv_row, NULL);
+        cli_rules_apply(cli_published_rules(published), csv, csv_row, NULL, 0);
     row->line = csv_row->line;
     row->skipped = cli_published_skip(settings);
     if (row->skipped) {

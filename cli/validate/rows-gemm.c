@@ -182,7 +182,7 @@ GArray *cli_gemm_rows(const CliCsv *csv, CliPublished *published, GError **error
     for (unsigned i = 0; i < csv->n_rows; i++) {
         CliGemmRow row = {0};
         g_autoptr(GPtrArray) settings =
-            cli_rules_apply(cli_published_rules(published), csv, &csv->rows[i], NULL);
+            cli_rules_apply(cli_published_rules(published), csv, &csv->rows[i], NULL, 0);
         Source source = {csv, &csv->rows[i], published, settings};
         bool good = read_row(&source, &row, error);
         g_array_append_val(rows, row);

@@ -143,11 +143,12 @@ static bool run(CliTrainCase *c, CliTrainCase *like, CliTrainRow *row, GError **
 
 /* Up to its settings. */
 static void open_case(CliTrainCase *c, const CliCsv *csv, const CliCsvRow *row,
-                      CliPublished *published, bool without_fits) {
-    *c = (CliTrainCase){.csv = csv, .published = published, .said = g_string_new(NULL)};
+                      CliPublished *published, bool without_fits, unsigned n_unfit) {
+    *c = (CliTrainCase){
+        .csv = csv, .source = row, .published = published, .said = g_string_new(NULL)};
     c->row = cli_train_row_complete(csv, row, c->said);
     c->settings = cli_rules_apply(cli_published_rules(published), csv, &c->row,
-                                  without_fits ? csv->name : NULL);
+                                  without_fits ? csv->name : NULL, n_unfit);
 }
 
 static bool predict_case(CliTrainCase *c, CliTrainCase *like, CliTrainRow *ret_row,
@@ -165,21 +166,6 @@ static bool predict_case(CliTrainCase *c, CliTrainCase *like, CliTrainRow *ret_r
     return true;
 }
 
-bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
-                       CliTrainRow *ret_row, GError **error) {
-    g_auto(CliTrainCase) c;
-    open_case(&c, csv, csv_row, published, false);
-    return predict_case(&c, NULL, ret_row, error);
-}
-
-bool cli_train_settle(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
-                      CliTrainRow *ret_row, GError **error) {
-    g_auto(CliTrainCase) c;
-    open_case(&c, csv, csv_row, published, false);
-    c.unplayed = true;
-    return predict_case(&c, NULL, ret_row, error);
-}
-
 /* By the very same entries of the rules. */
 static bool has_same_settings(const CliTrainCase *a, const CliTrainCase *b) {
     return a->settings->len == b->settings->len &&
@@ -187,12 +173,67 @@ static bool has_same_settings(const CliTrainCase *a, const CliTrainCase *b) {
                   a->settings->len * sizeof *a->settings->pdata) == 0;
 }
 
+/* Of a case that did not fit: with the rules for that, where they make it smaller. */
+static bool predict_unfit(CliTrainCase *c, bool without_fits, unsigned n_unfit,
+                          CliTrainRow *changed, GError **error) {
+    g_auto(CliTrainCase) next;
+    CliTrainRow row;
+    open_case(&next, c->csv, c->source, c->published, without_fits, n_unfit);
+    if (has_same_settings(c, &next)) {
+        return true;
+    }
+    if (!predict_case(&next, NULL, &row, error)) {
+        return false;
+    }
+    if (!row.skipped && row.retries == 0 && row.predicted_gib < changed->predicted_gib) {
+        CliTrainCase other = *c;
+        CliTrainRow before = *changed;
+        *c = next;
+        *changed = row;
+        next = other;
+        row = before;
+    }
+    cli_train_row_clear(&row);
+    return true;
+}
+
+/* What ran has fit: where it does not, rules for that are tried one after the other. */
+static bool predict_what_fits(CliTrainCase *c, CliTrainCase *like, bool without_fits,
+                              CliTrainRow *ret_row, GError **error) {
+    unsigned most = cli_rules_most_unfit(cli_published_rules(c->published));
+    if (!predict_case(c, like, ret_row, error)) {
+        return false;
+    }
+    for (unsigned i = 1; i <= most && !ret_row->skipped && !ret_row->fits; i++) {
+        if (!predict_unfit(c, without_fits, i, ret_row, error)) {
+            cli_train_row_clear(ret_row);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
+                       CliTrainRow *ret_row, GError **error) {
+    g_auto(CliTrainCase) c;
+    open_case(&c, csv, csv_row, published, false, 0);
+    return predict_what_fits(&c, NULL, false, ret_row, error);
+}
+
+bool cli_train_settle(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
+                      CliTrainRow *ret_row, GError **error) {
+    g_auto(CliTrainCase) c;
+    open_case(&c, csv, csv_row, published, false, 0);
+    c.unplayed = true;
+    return predict_case(&c, NULL, ret_row, error);
+}
+
 bool cli_train_predict_twice(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
                              CliTrainRow *ret_row, double *ret_without_ms, GError **error) {
     g_auto(CliTrainCase) c, without;
-    open_case(&c, csv, csv_row, published, false);
-    open_case(&without, csv, csv_row, published, true);
-    if (!predict_case(&c, NULL, ret_row, error)) {
+    open_case(&c, csv, csv_row, published, false, 0);
+    open_case(&without, csv, csv_row, published, true, 0);
+    if (!predict_what_fits(&c, NULL, false, ret_row, error)) {
         return false;
     }
     *ret_without_ms = ret_row->skipped ? NAN : ret_row->predicted_ms;
@@ -200,7 +241,7 @@ bool cli_train_predict_twice(const CliCsv *csv, const CliCsvRow *csv_row, CliPub
         return true;
     }
     CliTrainRow row;
-    if (!predict_case(&without, &c, &row, error)) {
+    if (!predict_what_fits(&without, &c, true, &row, error)) {
         cli_train_row_clear(ret_row);
         return false;
     }

@@ -4,10 +4,15 @@
 
 #define CONDITION "if."
 #define LEFT_OUT  "left_out"
+#define UNFIT     "unless_fits"
 #define AS_RULE   '@' /* before the name of the rule whose pattern it is */
 #define ASSUMED   "assumed"
 #define FITTED    "fitted"
 #define SKIP      "skip"
+
+enum {
+    UNFIT_MOST = 9
+};
 
 static const char *column_of(const PlanIniEntry *entry) {
     return g_str_has_prefix(entry->key, CONDITION) ? entry->key + strlen(CONDITION) : NULL;
@@ -16,7 +21,16 @@ static const char *column_of(const PlanIniEntry *entry) {
 /* Not what a row is given, but when, or why. */
 static bool is_of_rule(const PlanIniEntry *entry) {
     return column_of(entry) || g_str_equal(entry->key, LEFT_OUT) ||
-           g_str_equal(entry->key, ASSUMED) || g_str_equal(entry->key, FITTED);
+           g_str_equal(entry->key, UNFIT) || g_str_equal(entry->key, ASSUMED) ||
+           g_str_equal(entry->key, FITTED);
+}
+
+/* 0: no such entry, or no number from 1 to 9. */
+static unsigned unfit_of(const PlanIniEntry *entry) {
+    guint64 n = 0;
+    bool is_number = g_str_equal(entry->key, UNFIT) &&
+                     g_ascii_string_to_unsigned(entry->value, 10, 1, UNFIT_MOST, &n, NULL);
+    return is_number ? (unsigned)n : 0;
 }
 
 static bool is_setting(const char *const *settings, const char *key) {
@@ -57,8 +71,13 @@ static bool check_words(const CliRules *rules, const CliRuleWords *words, GError
             g_autofree char *all = g_strjoinv(", ", (char **)words->settings);
             return plan_ini_refuse(rules->ini, entry, error,
                                    "there is no setting '%s'; a rule of such tables has "
-                                   "if.COLUMN, left_out, assumed, fitted, %s",
+                                   "if.COLUMN, left_out, unless_fits, assumed, fitted, %s",
                                    entry->key, all);
+        }
+        if (g_str_equal(entry->key, UNFIT) && unfit_of(entry) == 0) {
+            return plan_ini_refuse(rules->ini, entry, error,
+                                   "unless_fits must be a whole number from 1 to %d, not '%s'",
+                                   UNFIT_MOST, entry->value);
         }
         bool names = g_str_equal(entry->key, ASSUMED) || g_str_equal(entry->key, FITTED);
         if (names && !check_named(rules->ini, entry, error)) {
@@ -179,13 +198,16 @@ const PlanIniEntry *cli_rules_skip(const CliRules *rules, GPtrArray *reasons,
 
 /* One rule: entries [first, end) of one section. */
 static bool holds(const PlanIni *ini, unsigned first, unsigned end, const CliCsv *csv,
-                  const CliCsvRow *row, const char *without) {
+                  const CliCsvRow *row, const char *without, unsigned n_unfit) {
     for (unsigned i = first; i < end; i++) {
         const PlanIniEntry *entry = &ini->entries[i];
         const char *column = column_of(entry);
         if (column
                 ? !fits(entry->value, cli_csv_text(csv, row, column))
                 : g_str_equal(entry->key, LEFT_OUT) && !(without && fits(entry->value, without))) {
+            return false;
+        }
+        if (unfit_of(entry) > n_unfit) {
             return false;
         }
     }
@@ -202,13 +224,13 @@ static unsigned section_end(const PlanIni *ini, unsigned first) {
 }
 
 GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
-                           const char *without) {
+                           const char *without, unsigned n_unfit) {
     GPtrArray *settings = g_ptr_array_new();
     g_autoptr(GPtrArray) reasons = g_ptr_array_new();
     const PlanIni *ini = rules->ini;
     for (unsigned first = 0; first < ini->n_entries; first = section_end(ini, first)) {
         unsigned end = section_end(ini, first);
-        bool given = holds(ini, first, end, csv, row, without);
+        bool given = holds(ini, first, end, csv, row, without, n_unfit);
         for (unsigned i = first; given && i < end; i++) {
             const PlanIniEntry *entry = &ini->entries[i];
             if (g_str_equal(entry->key, SKIP)) {
@@ -235,6 +257,14 @@ CliRuleReason cli_rules_reason(const CliRules *rules, const PlanIniEntry *settin
            : is_named(rules->ini, ASSUMED, setting) ? CLI_RULE_ASSUMED
            : is_named(rules->ini, FITTED, setting)  ? CLI_RULE_FITTED
                                                     : CLI_RULE_FROM_SOURCE;
+}
+
+unsigned cli_rules_most_unfit(const CliRules *rules) {
+    unsigned most = 0;
+    for (unsigned i = 0; i < rules->ini->n_entries; i++) {
+        most = MAX(most, unfit_of(&rules->ini->entries[i]));
+    }
+    return most;
 }
 
 bool cli_rules_leave_out(const CliRules *rules, const char *table) {

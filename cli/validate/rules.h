@@ -7,7 +7,8 @@
  * a ! before all of it turns it round; "-" is the empty field. "@RULE" is the pattern that a rule
  * above has for the same column. `skip = no` takes back, of the reasons to skip a row, those whose
  * rules ask for a column that its rule asks for (rules.c). `assumed` and `fitted` name those of a
- * rule's settings, with commas between, that its source does not say.
+ * rule's settings, with commas between, that its source does not say. A rule with `unless_fits = N`
+ * holds only where what was given without it, and without those of N and more, does not fit.
  *
  * Owns: its strings. Threads: const after reading, so any number.
  */
@@ -33,9 +34,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliRules, cli_rules_free)
 
 /* The settings of a row, in the order in which they were first given: PlanIniEntry const *, each
  * with its line. without: NULL, or the name of a table as though it had never been fitted to: then
- * rules with `left_out` for that table hold too. Transfer container: g_ptr_array_unref(). */
+ * rules with `left_out` for that table hold too. n_unfit: up to which `unless_fits` rules hold.
+ * Transfer container: g_ptr_array_unref(). */
 GPtrArray *cli_rules_apply(const CliRules *rules, const CliCsv *csv, const CliCsvRow *row,
-                           const char *without);
+                           const char *without, unsigned n_unfit);
 /* What `skip` is once a rule has given this entry of that name: the last of the reasons that stand,
  * or the entry where none does. reasons: of the same row, PlanIniEntry const *; changed. */
 const PlanIniEntry *cli_rules_skip(const CliRules *rules, GPtrArray *reasons,
@@ -50,6 +52,8 @@ typedef enum {
 } CliRuleReason;
 
 CliRuleReason cli_rules_reason(const CliRules *rules, const PlanIniEntry *setting);
+/* The largest `unless_fits`; 0: there is none. */
+unsigned cli_rules_most_unfit(const CliRules *rules);
 /* Whether there is such a rule. */
 bool cli_rules_leave_out(const CliRules *rules, const char *table);
 /* The one with this key, or NULL; its value, or NULL. */

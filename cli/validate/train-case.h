@@ -3,7 +3,7 @@
  *
  * What stands in the way of one run alone skips it; an error is one of the table or of the rules.
  *
- * Owns: all of a case but csv and published. Threads: one a case.
+ * Owns: all of a case but csv, source and published. Threads: one a case.
  */
 #pragma once
 
@@ -14,7 +14,8 @@
 
 typedef struct {
     const CliCsv *csv;
-    CliCsvRow row; /* its open fields filled */
+    const CliCsvRow *source; /* as the table has it */
+    CliCsvRow row;           /* its open fields filled */
     CliPublished *published;
     GPtrArray *settings; /* PlanIniEntry */
     PlanStrategy strategy;

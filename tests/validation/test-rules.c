@@ -12,7 +12,7 @@ typedef struct {
     PlanIni ini;
     const CliRules *all; /* where its entries are */
     const char *name;
-    bool is_left_out, has_effect;
+    bool is_left_out, is_of_unfit, has_effect;
 } Rule;
 
 static GArray *split(const CliRules *rules) {
@@ -24,6 +24,7 @@ static GArray *split(const CliRules *rules) {
              end < rules->ini->n_entries && g_str_equal(rules->ini->entries[end].section, name);
              end++) {
             rule.is_left_out |= g_str_equal(rules->ini->entries[end].key, "left_out");
+            rule.is_of_unfit |= g_str_equal(rules->ini->entries[end].key, "unless_fits");
         }
         rule.ini.entries = &rules->ini->entries[i];
         rule.ini.n_entries = end - i;
@@ -78,15 +79,16 @@ static void hold_words(const CliCsv *csv, const CliCsvRow *row, const char *by_a
     }
 }
 
-/* left_out: as though nothing had been fitted to the table. */
-static void try_row(const GArray *rules, const CliCsv *csv, const CliCsvRow *row, bool left_out) {
+/* left_out: as though nothing had been fitted to the table. n_unfit: as though nothing fitted. */
+static void try_row(const GArray *rules, const CliCsv *csv, const CliCsvRow *row, bool left_out,
+                    unsigned n_unfit) {
     g_autoptr(GPtrArray) holding = g_ptr_array_new();
     g_autoptr(GPtrArray) gifts = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
     for (guint i = 0; i < rules->len; i++) {
         Rule *rule = &g_array_index(rules, Rule, i);
-        if (left_out || !rule->is_left_out) {
+        if ((left_out || !rule->is_left_out) && (n_unfit > 0 || !rule->is_of_unfit)) {
             g_autoptr(GPtrArray) settings =
-                cli_rules_apply(&rule->rules, csv, row, left_out ? csv->name : NULL);
+                cli_rules_apply(&rule->rules, csv, row, left_out ? csv->name : NULL, n_unfit);
             if (settings->len) {
                 g_ptr_array_add(holding, rule);
                 g_ptr_array_add(gifts, g_steal_pointer(&settings));
@@ -94,7 +96,7 @@ static void try_row(const GArray *rules, const CliCsv *csv, const CliCsvRow *row
         }
     }
     g_autofree char *by_all = given(holding, gifts, NULL);
-    if (cli_csv_has(csv, "given")) {
+    if (cli_csv_has(csv, "given") && n_unfit == 0) {
         hold_words(csv, row, by_all);
     }
     for (guint i = 0; i < holding->len; i++) {
@@ -106,7 +108,7 @@ static void try_row(const GArray *rules, const CliCsv *csv, const CliCsvRow *row
     }
 }
 
-static void try_table(const GArray *rules, const char *name) {
+static void try_table(const GArray *rules, const char *name, unsigned most_unfit) {
     g_autofree char *path = g_build_filename(g_getenv("FORESHARD_TEST_VALIDATION"), name, NULL);
     g_autoptr(GError) error = NULL;
     g_autoptr(CliCsv) csv = cli_csv_read(path, &error);
@@ -115,8 +117,11 @@ static void try_table(const GArray *rules, const char *name) {
     for (unsigned i = 0; i < csv->n_rows; i++) {
         g_autoptr(GString) said = g_string_new(NULL);
         CliCsvRow row = cli_train_row_complete(csv, &csv->rows[i], said);
-        try_row(rules, csv, &row, false);
-        try_row(rules, csv, &row, true);
+        try_row(rules, csv, &row, false, 0);
+        try_row(rules, csv, &row, true, 0);
+        for (unsigned k = 1; k <= most_unfit; k++) {
+            try_row(rules, csv, &row, false, k);
+        }
         cli_train_row_fields_clear(&row);
     }
 }
@@ -130,7 +135,7 @@ static void have_effect(void) {
     for (const char *name; (name = g_dir_read_name(dir));) {
         bool is_table = g_str_has_prefix(name, "train_") && g_str_has_suffix(name, ".csv");
         if (is_table || g_str_equal(name, "words.csv")) {
-            try_table(rules, name);
+            try_table(rules, name, cli_rules_most_unfit(cli_published_rules(published)));
         }
     }
     unsigned n_without = 0;

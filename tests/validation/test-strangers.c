@@ -129,6 +129,25 @@ static void unknown_programs(void) {
     }
 }
 
+/* Logits of 40 GB in fp32, of which an eager loss holds three, fit on no A100: the loss is then one
+ * by chunks. Whole gradients of 13B in fp32, 52 GB, do not either: each pass reduces its own. */
+static void what_ran_has_fit(void) {
+    g_autoptr(CliValidation) validation = cli_validation_new(NULL);
+    const GArray *rows = strangers_rows(
+        validation, "hardware,gpus,framework,sharding_strategy,model,layers,d_model,heads,kv_heads,"
+                    "d_ff,mlp_type,vocab,seq_len,micro_batch,grad_accum,precision,"
+                    "activation_checkpointing,tokens_per_s_per_gpu,peak_mem_gib\n"
+                    "A100-SXM4-80GB,1,PyTorch,none,x,2,1024,8,8,3072,swiglu,151936,65536,1,1,"
+                    "bf16-true,full,9e4,20\n"
+                    "A100-SXM4-40GB,64,PyTorch FSDP2,FSDP2,x,32,5120,40,40,13824,swiglu,32000,2048,"
+                    "1,2,bf16,full,9e3,20\n");
+    for (guint i = 0; i < rows->len; i++) {
+        const CliValidatedRow *row = &g_array_index(rows, CliValidatedRow, i);
+        g_assert_null(row->skipped);
+        g_assert_cmpfloat(row->predicted_gib, <, i == 0 ? 78 : 38);
+    }
+}
+
 /* A row's settings have these words, or the row is left out for a reason with the word. */
 static void others_words(void) {
     static const struct {
@@ -175,6 +194,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/strangers/runs: a version comes first", version_comes_first);
     g_test_add_func("/strangers/runs: what is missing", what_is_missing);
     g_test_add_func("/strangers/runs: unknown programs", unknown_programs);
+    g_test_add_func("/strangers/runs: what ran has fit", what_ran_has_fit);
     g_test_add_func("/strangers/others' words", others_words);
     return strangers_run();
 }

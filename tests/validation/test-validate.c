@@ -108,20 +108,24 @@ static void rules(void) {
                                                "[one]\nif.a = p*|q\nx = 2\n"
                                                "[two]\nif.a = !p*\nif.b = -\ny = 2\n"
                                                "[as one]\nif.a = @one\nw = 4\n"
-                                               "[fit]\nleft_out = t.csv\nz = 3\n");
+                                               "[fit]\nleft_out = t.csv\nz = 3\n"
+                                               "[large]\nunless_fits = 2\nx = 9\n");
     g_autoptr(CliRules) read = cli_rules_read(path, &known, &error);
     g_assert_no_error(error);
     g_autoptr(CliCsv) csv = table("a,b,c\npq,,\nq,,\nr,s,\n", &error);
     static const struct { const char *x, *y; } expected[] = {{"2", "1"}, {"2", "2"}, {"1", "1"}};
     for (unsigned i = 0; i < csv->n_rows; i++) {
-        g_autoptr(GPtrArray) settings = cli_rules_apply(read, csv, &csv->rows[i], NULL);
+        g_autoptr(GPtrArray) settings = cli_rules_apply(read, csv, &csv->rows[i], NULL, 1);
         g_assert_cmpstr(cli_rules_value(settings, "x"), ==, expected[i].x);
         g_assert_cmpstr(cli_rules_value(settings, "y"), ==, expected[i].y);
         g_assert_null(cli_rules_value(settings, "z"));
         g_assert_cmpstr(cli_rules_value(settings, "w"), ==, i < 2 ? "4" : NULL);
-        g_autoptr(GPtrArray) without = cli_rules_apply(read, csv, &csv->rows[i], "t.csv");
+        g_autoptr(GPtrArray) without = cli_rules_apply(read, csv, &csv->rows[i], "t.csv", 0);
         g_assert_cmpstr(cli_rules_value(without, "z"), ==, "3");
+        g_autoptr(GPtrArray) unfit = cli_rules_apply(read, csv, &csv->rows[i], NULL, 2);
+        g_assert_cmpstr(cli_rules_value(unfit, "x"), ==, "9");
     }
+    g_assert_cmpuint(cli_rules_most_unfit(read), ==, 2);
     g_assert_true(cli_rules_leave_out(read, "t.csv"));
     g_assert_false(cli_rules_leave_out(read, "u.csv"));
     g_autofree char *bad = temporary("b.ini", "[all]\n\nif.d = 1\n");
@@ -131,7 +135,12 @@ static void rules(void) {
     g_autofree char *misspelt = temporary("m.ini", "[all]\ndeep.any = 1\nif.a = p\ndeepx = 1\n");
     g_assert_null(cli_rules_read(misspelt, &known, &error));
     g_assert_nonnull(strstr(error->message, "m.ini:4: there is no setting 'deepx'"));
-    g_assert_nonnull(strstr(error->message, "left_out, assumed, fitted, w, x, y, z, deep."));
+    g_assert_nonnull(
+        strstr(error->message, "left_out, unless_fits, assumed, fitted, w, x, y, z, deep."));
+    g_clear_error(&error);
+    g_autofree char *never = temporary("n.ini", "[all]\nunless_fits = no\nx = 1\n");
+    g_assert_null(cli_rules_read(never, &known, &error));
+    g_assert_nonnull(strstr(error->message, "n.ini:2: unless_fits must be a whole number from 1"));
 }
 
 static void reasons(void) {
@@ -141,7 +150,7 @@ static void reasons(void) {
     g_autoptr(CliRules) read = cli_rules_read(path, &known, &error);
     g_assert_no_error(error);
     g_autoptr(CliCsv) csv = table("a,b,c\np,,\n", &error);
-    g_autoptr(GPtrArray) settings = cli_rules_apply(read, csv, &csv->rows[0], NULL);
+    g_autoptr(GPtrArray) settings = cli_rules_apply(read, csv, &csv->rows[0], NULL, 0);
     g_assert_cmpuint(settings->len, ==, 4);
     static const struct {
         const char *key;
