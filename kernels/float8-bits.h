@@ -59,3 +59,23 @@ FLOAT8_INLINE float float8_scale_of(double magnitude, double largest, bool to_po
 
     return to_power ? float_from_bits(float_bits(scale) & 0x7f800000u) : scale;
 }
+
+/* A tensor's largest magnitudes in so many passes, the newest first and the oldest behind it, each
+ * `stride` numbers from the next: its scale, which products multiply by, becomes that of the
+ * largest of all, if it is above 0 and a number, and the newest goes last, to make room for the
+ * next. */
+FLOAT8_INLINE void float8_delay(float *history, float *scale, size_t passes, size_t stride,
+                                double largest) {
+    uint32_t most = float_bits(*history);
+    const float newest = *history;
+    for (size_t i = 1; i < passes; i++) {
+        float next = history[i * stride];
+        most = float_bits(next) > most ? float_bits(next) : most;
+        history[(i - 1) * stride] = next;
+    }
+    history[(passes - 1) * stride] = newest;
+    *history = 0;
+    if (most > 0 && most < 0x7f800000u) {
+        *scale = 1 / float8_scale_of((double)float_from_bits(most), largest, true);
+    }
+}

@@ -108,8 +108,23 @@ static bool can_be_compiled_in_part(const ModelNetwork *n, const PlanStrategy *s
                             s->lora_rank ? "adapters" : "frozen parameters", why);
 }
 
+/* Every layer of a block is one of Transformer Engine's. */
+static bool can_have_delayed_scales(const ModelNetwork *network, GError **error) {
+    bool is_known = network->family == &model_gpt || network->family == &model_mpt ||
+                    network->family == &model_llama;
+    const char *why = !is_known               ? "families other than gpt, mpt and llama"
+                      : network->experts      ? "experts"
+                      : network->kv_lora_rank ? "latent attention"
+                                              : NULL;
+    return model_is_planned(network, why, error,
+                            "float8 = delayed is not planned for %s; set float8 = none", why);
+}
+
 /* What was recorded of layers in float8: a Llama's, without biases. */
-static bool can_be_in_float8(const ModelNetwork *network, GError **error) {
+static bool can_be_in_float8(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
+    if (s->float8 == PLAN_FLOAT8_DELAYED) {
+        return can_have_delayed_scales(network, error);
+    }
     const char *why = network->family != &model_llama ? "families other than llama"
                       : network->qkv_bias             ? "biases of q, k and v; set qkv_bias = no"
                       : network->norm_at != MODEL_NORM_BEFORE
@@ -343,7 +358,7 @@ bool model_is_known_with(const ModelNetwork *network, const PlanStrategy *strate
             (!strategy->lora_rank && strategy->freeze.choice == PLAN_FREEZE_NONE) ||
             can_be_compiled_in_part(network, strategy, error)) &&
            (strategy->kernels != PLAN_KERNELS_FUSED || can_be_fused(network, error)) &&
-           (!strategy->float8 || can_be_in_float8(network, error)) &&
+           (!strategy->float8 || can_be_in_float8(network, strategy, error)) &&
            (!strategy->lora_rank || takes_adapters(network, error)) &&
            (strategy->lora_base == PLAN_LORA_BASE_MODEL ||
             takes_four_bits(network, strategy, error)) &&

@@ -16,6 +16,8 @@ static const struct {
     {"bf16 fp16 half dtype precision mixed-precision torch-dtype",
      "--param-dtype (bf16 or fp16; with DDP --autocast)"},
     {"fp8", "--float8"},
+    {"amp-fp8 te transformer-engine fp8-autocast fp8-recipe delayed-scaling fc-type",
+     "--float8 delayed"},
     {"fsdp1 fsdp2 fsdp-version", "--flavour (fsdp1 or fsdp2)"},
     {"hsdp mesh device-mesh dp-replicate", "--sharding hybrid, with --replicate groups"},
     {"fsdp zero zero1 zero2 zero3 zero-stage deepspeed ddp data-parallel strategy-name",

@@ -15,6 +15,7 @@
 #include "kernels/host/elementwise.h"
 #include "kernels/host/float8.h"
 #include "kernels/host/matmul.h"
+#include "kernels/host/reduce.h"
 #include "plan/op/float8.h"
 
 static double *f64(const ExecTask *t, PlanSlotNumber i) {
@@ -145,6 +146,30 @@ static void cast_rows(const ExecTask *t) {
     narrow(bytes(t, FLOAT8_CAST_ROWS_Y8), operand_dtype(t, FLOAT8_CAST_ROWS_Y8), x, rows * cols);
 }
 
+/* ---- delayed scales ------------------------------------------------------------------------- */
+
+static void delayed_cast(const ExecTask *t) {
+    size_t rows = dim(t, FLOAT8_DELAYED_CAST_ROWS), cols = dim(t, FLOAT8_DELAYED_CAST_COLS);
+    const float *x = f32(t, FLOAT8_DELAYED_CAST_X);
+    g_autofree float *scaled = g_new(float, rows *cols);
+    const float factor = 1 / *f32(t, FLOAT8_DELAYED_CAST_SCALE), one = 1;
+    *f32(t, FLOAT8_DELAYED_CAST_LARGEST) = kernel_magnitude_f32(x, rows * cols);
+    kernel_copy_f32(scaled, x, rows * cols);
+    kernel_scale_rows_columns_f32(scaled, &factor, 1, &one, 1, rows, cols);
+    uint8_t *as_is = bytes(t, FLOAT8_DELAYED_CAST_Y8);
+    narrow(as_is, operand_dtype(t, FLOAT8_DELAYED_CAST_Y8), scaled, rows * cols);
+    kernel_exchange_bytes(bytes(t, FLOAT8_DELAYED_CAST_TURNED8), as_is, rows, cols, 1);
+    if (t->pointers[FLOAT8_DELAYED_CAST_DB]) {
+        kernel_column_sum_f32(f32(t, FLOAT8_DELAYED_CAST_DB), x, rows, cols);
+    }
+}
+
+static void delay(const ExecTask *t) {
+    kernel_float8_delay(f32(t, FLOAT8_DELAY_HISTORY), f32(t, FLOAT8_DELAY_SCALE),
+                        dim(t, FLOAT8_DELAY_PASSES), dim(t, FLOAT8_DELAY_TENSORS),
+                        attr(t, FLOAT8_DELAY_LARGEST));
+}
+
 /* ---- PyTorch's kernels, one step each ------------------------------------------------------- */
 
 static double passed(const ExecTask *t, double x) {
@@ -240,6 +265,8 @@ static Product product_of(const ExecTask *t) {
     case PLAN_OP_FLOAT8_LINEAR:
         return (Product){
             m, n, k, dim(t, FLOAT8_LINEAR_X_SCALES), dim(t, FLOAT8_LINEAR_W_SCALES), false, true};
+    case PLAN_OP_FLOAT8_LINEAR_BIAS:
+        return (Product){m, n, k, 1, 1, false, true};
     case PLAN_OP_FLOAT8_LINEAR_DX:
         return (Product){m,
                          k,
@@ -260,20 +287,25 @@ static Product product_of(const ExecTask *t) {
     g_assert_not_reached();
 }
 
-/* All three products have a factor and its scale, another and its scale, and what they make. */
-static void multiply(const ExecTask *t) {
+/* All products have a factor and its scale, another and its scale, and what they make. */
+static void multiply_into(const ExecTask *t, float *y) {
     Product p = product_of(t);
     g_autofree float *a = widened(t, FLOAT8_LINEAR_X8, p.m * p.k),
                      *b = widened(t, FLOAT8_LINEAR_W8, p.n * p.k);
     kernel_gemm_f32(KERNEL_NO_TRANSPOSE, p.b_by_sum ? KERNEL_NO_TRANSPOSE : KERNEL_TRANSPOSE, p.m,
-                    p.n, p.k, 1, a, p.k, b, p.b_by_sum ? p.n : p.k, 0, f32(t, FLOAT8_LINEAR_Y),
-                    p.n);
+                    p.n, p.k, 1, a, p.k, b, p.b_by_sum ? p.n : p.k, 0, y, p.n);
     if (p.is_scaled) {
         g_autofree float *by_row = inverses_of(t, FLOAT8_LINEAR_X_SCALE, p.a_scales);
         g_autofree float *by_column = inverses_of(t, FLOAT8_LINEAR_W_SCALE, p.b_scales);
-        kernel_scale_rows_columns_f32(f32(t, FLOAT8_LINEAR_Y), by_row, p.a_scales, by_column,
-                                      p.b_scales, p.m, p.n);
+        kernel_scale_rows_columns_f32(y, by_row, p.a_scales, by_column, p.b_scales, p.m, p.n);
     }
+}
+
+static void multiply_and_add(const ExecTask *t) {
+    size_t m = dim(t, FLOAT8_LINEAR_BIAS_M), n = dim(t, FLOAT8_LINEAR_BIAS_N);
+    float *y = f32(t, FLOAT8_LINEAR_BIAS_Y);
+    multiply_into(t, y);
+    kernel_add_rows_f32(y, y, f32(t, FLOAT8_LINEAR_BIAS_BIAS), m, n);
 }
 
 static void unscale(const ExecTask *t) {
@@ -295,6 +327,12 @@ void exec_host_float8(const ExecTask *t) {
         return;
     case PLAN_OP_FLOAT8_CAST_ROWS:
         cast_rows(t);
+        return;
+    case PLAN_OP_FLOAT8_DELAYED_CAST:
+        delayed_cast(t);
+        return;
+    case PLAN_OP_FLOAT8_DELAY:
+        delay(t);
         return;
     case PLAN_OP_FLOAT8_UNSCALE:
         unscale(t);
@@ -319,7 +357,10 @@ void exec_host_float8(const ExecTask *t) {
     case PLAN_OP_FLOAT8_LINEAR:
     case PLAN_OP_FLOAT8_LINEAR_DX:
     case PLAN_OP_FLOAT8_LINEAR_DW:
-        multiply(t);
+        multiply_into(t, f32(t, FLOAT8_LINEAR_Y));
+        return;
+    case PLAN_OP_FLOAT8_LINEAR_BIAS:
+        multiply_and_add(t);
         return;
     }
     g_assert_not_reached();

@@ -169,6 +169,14 @@ __global__ void __launch_bounds__(THREADS)
         [&](size_t i, double number) { y[i] = (Y)stepped(step, number, largest, scale); });
 }
 
+/* A thread has a tensor. */
+__global__ void __launch_bounds__(THREADS)
+    delay_kernel(float *history, float *scale, size_t passes, size_t tensors, double largest) {
+    FOR_WORK(size_t, i, tensors) {
+        float8_delay(history + i, scale + i, passes, tensors, largest);
+    }
+}
+
 /* ---- choosing ------------------------------------------------------------------------------- */
 
 template <int V, typename N>
@@ -244,4 +252,10 @@ KernelCudaFault kernel_cuda_float8_step(KernelCuda *lane, void *y, KernelCudaSca
                                                         (double *)y, from, n, step, largest, scale)
                                            : launch_for(lane, "float8_step", n, step_kernel<float>,
                                                         (float *)y, from, n, step, largest, scale);
+}
+
+KernelCudaFault kernel_cuda_float8_delay(KernelCuda *lane, float *history, float *scale,
+                                         size_t passes, size_t tensors, double largest) {
+    return launch_for(lane, "float8_delay", tensors, delay_kernel, history, scale, passes, tensors,
+                      largest);
 }

@@ -62,6 +62,10 @@ KernelCudaFault kernel_cuda_float8_unscale(KernelCuda *lane, void *x, KernelCuda
                                            KernelCudaFloat8Scale column, size_t rows, size_t cols,
                                            KernelCudaType type);
 
+/* As kernel_float8_delay() of kernels/host/float8.h. */
+KernelCudaFault kernel_cuda_float8_delay(KernelCuda *lane, float *history, float *scale,
+                                         size_t passes, size_t tensors, double largest);
+
 /* One step of PyTorch's eager kernels, each rounded to what it writes: fp32 or fp64. */
 typedef enum {
     KERNEL_CUDA_FLOAT8_MAGNITUDE,

@@ -89,6 +89,7 @@ DISPATCH(kernel_magnitude_f32);
 DISPATCH(kernel_magnitude_rows_f32);
 DISPATCH(kernel_magnitude_columns_f32);
 DISPATCH(kernel_float8_scale);
+DISPATCH(kernel_float8_delay);
 DISPATCH(kernel_scale_rows_columns_f32);
 DISPATCH(kernel_exchange_bytes);
 DISPATCH(kernel_widen_bf16);

@@ -73,6 +73,13 @@ KERNEL(float, kernel_float8_scale)(double magnitude, double largest, bool to_pow
     return float8_scale_of(magnitude, largest, to_power);
 }
 
+KERNEL(void, kernel_float8_delay)
+(float *history, float *scale, size_t passes, size_t tensors, double largest) {
+    for (size_t i = 0; i < tensors; i++) {
+        float8_delay(history + i, scale + i, passes, tensors, largest);
+    }
+}
+
 KERNEL(void, kernel_scale_rows_columns_f32)
 (float *x, const float *row, size_t n_row, const float *column, size_t n_column, size_t rows,
  size_t cols) {

@@ -27,6 +27,13 @@ void kernel_magnitude_columns_f32(float *out, const float *x, size_t rows, size_
  * magnitude below 1e-12 counts as that; one that is NaN gives no number (NaN, or infinity). */
 float kernel_float8_scale(double magnitude, double largest, bool to_power);
 
+/* Of each of several tensors, in place: history[passes, tensors] holds its largest magnitudes in so
+ * many passes, the newest first; scale, which products multiply by, becomes that of the largest
+ * among them, down to a power of two's inverse, if it is above 0 and finite. Then the newest goes
+ * last, and 0 stands in its place: whatever is put there next, the oldest is first to go. */
+void kernel_float8_delay(float *history, float *scale, size_t passes, size_t tensors,
+                         double largest);
+
 /* x [rows, cols] times a number of each row and of each column, or (n 1) one for all, in place. */
 void kernel_scale_rows_columns_f32(float *x, const float *row, size_t n_row, const float *column,
                                    size_t n_column, size_t rows, size_t cols);

@@ -114,7 +114,8 @@ void model_end_part(const ModelWalk *w) {
 
 /* As torchtitan chooses: of blocks, and only where 16 divides both sides. */
 static bool is_in_float8(const ModelWalk *w, const ModelLayer *layer, uint64_t out, uint64_t in) {
-    return w->graph->float8 && layer->module != PLAN_NONE && out % 16 == 0 && in % 16 == 0 &&
+    return w->graph->float8 && w->graph->float8 != PLAN_FLOAT8_DELAYED &&
+           layer->module != PLAN_NONE && out % 16 == 0 && in % 16 == 0 &&
            plan_graph_is_in_block(w->graph, layer->module);
 }
 
@@ -129,6 +130,11 @@ static uint32_t run_four_bits(const ModelWalk *w, const ModelLayer *layer, uint3
     uint32_t y = plan_graph_four_bit_linear(
         w->graph, (uint32_t[]){given, layer->weight, layer->bias}, w->rows, out, in);
     return plan_graph_cast(w->graph, y, own);
+}
+
+static bool has_delayed_scales(const ModelWalk *w, const ModelLayer *layer) {
+    return w->graph->float8 == PLAN_FLOAT8_DELAYED && layer->module != PLAN_NONE &&
+           plan_graph_is_in_block(w->graph, layer->module);
 }
 
 static bool is_in_four_bits(const ModelWalk *w, const ModelLayer *layer) {
@@ -151,6 +157,10 @@ static uint32_t run_product(const ModelWalk *w, const ModelLayer *layer, uint32_
                             uint64_t in, uint64_t parts) {
     if (!parts && is_in_four_bits(w, layer)) {
         return run_four_bits(w, layer, x, out, in);
+    }
+    if (!parts && has_delayed_scales(w, layer)) {
+        return plan_graph_delayed_linear(w->graph, (uint32_t[]){x, layer->weight, layer->bias},
+                                         w->rows, out, in);
     }
     return !parts && is_in_float8(w, layer, out, in)
                ? plan_graph_float8_linear(w->graph, x, layer->weight, w->rows, out, in)

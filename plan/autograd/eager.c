@@ -1,5 +1,6 @@
 #include "plan/autograd/eager.h"
 #include "plan/autograd/checkpoint.h"
+#include "plan/autograd/float8/delayed.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/loop.h"
 #include "plan/autograd/saved.h"
@@ -415,6 +416,7 @@ static bool has_returned(const PlanGraph *graph, uint32_t step_id) {
 void plan_run_forward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     run->builder.phase = plan_run_forward_phase(run);
+    plan_delayed_begin(run);
     for (uint32_t i = 0; i < graph->n_train_steps; i++) {
         const PlanGraphStep *step = plan_graph_step_at(graph, i);
         plan_run_step(run, i);

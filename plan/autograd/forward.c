@@ -1,5 +1,6 @@
 /* plan/autograd/forward.c - an op of the graph, forward: one kernel, several, or none. */
 #include "plan/autograd/eager.h"
+#include "plan/autograd/float8/delayed.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/four-bit.h"
 #include "plan/autograd/latent.h"
@@ -137,6 +138,9 @@ static void run_view(PlanRun *run, uint32_t op_id, const PlanGraphOp *op) {
         return;
     case PLAN_GRAPH_FLOAT8_LINEAR:
         plan_float8_forward(run, op);
+        return;
+    case PLAN_GRAPH_DELAYED_LINEAR:
+        plan_delayed_forward(run, op);
         return;
     case PLAN_GRAPH_FOUR_BIT_LINEAR:
         plan_four_bit_forward(run, op);

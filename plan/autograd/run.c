@@ -33,6 +33,7 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
     run->float8.input = PLAN_NO_FLOAT8_INPUT;
     run->async[0] = run->async[1] = PLAN_NO_ASYNC;
     run->float8.gradient_scale = PLAN_NO_TENSOR;
+    run->float8.found[0] = run->float8.found[1] = PLAN_NONE;
     run->flavour = flavour_of(strategy);
     plan_builder_init(&run->builder, arena);
     run->builder.fills = strategy->deterministic == PLAN_DETERMINISTIC_YES;
@@ -106,6 +107,7 @@ void plan_run_clear(PlanRun *run) {
     plan_vector_clear(&run->tape.slots);
     plan_vector_clear(&run->tape.saved);
     plan_vector_clear(&run->tape.hooks);
+    plan_vector_clear(&run->float8.delays);
     plan_vector_clear(&run->program.late);
     plan_vector_clear(&run->program.held);
     plan_vector_clear(&run->tape.checkpoints);

@@ -116,9 +116,17 @@ typedef struct {
 #define PLAN_NO_FLOAT8_INPUT                                                                       \
     ((PlanFloat8Input){.value = PLAN_NONE, .cast = PLAN_NO_SCALED, .kept = PLAN_NO_SCALED})
 
+/* Buffers of a layer with delayed scales (float8/delayed.h): largest numbers of the last passes,
+ * and the scales in use. */
+typedef struct {
+    uint32_t history, scale;
+} PlanFloat8Delay;
+
 typedef struct {
     PlanFloat8Input input;
     PlanTensor gradient_scale; /* of a gradient that was gathered in float8, for its layer */
+    PLAN_VECTOR(PlanFloat8Delay) delays; /* of each layer forward's, then backward's */
+    uint32_t found[2]; /* buffers: in forward and in backward, of all layers and ranks; PLAN_NONE */
 } PlanRunFloat8;
 
 /* Asynchronous tensor parallel (shared/async.h): a product of a [m, k] and b, computed part by part

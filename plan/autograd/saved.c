@@ -104,6 +104,7 @@ static const Saved saved_of_kind[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_ROWS_OF] = {1, {ROWS_OF_INDEX}},
     [PLAN_OP_PLACE_ROWS] = {1, {PLACE_ROWS_INDEX}},
     [PLAN_OP_ADD_TO_ROWS] = {1, {ADD_TO_ROWS_INDEX}},
+    [PLAN_GRAPH_DELAYED_LINEAR] = {3, {4, 5, 6}},
     [PLAN_GRAPH_SHARED_ROWS] = {1, {1}},
     [PLAN_GRAPH_SHARED_LOSS] = {3, {1, 4, 3}},
     [PLAN_GRAPH_SHARED_COMPILED_LOSS] = {3, {3, 5, 4}},

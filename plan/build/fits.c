@@ -282,6 +282,27 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
     return true;
 }
 
+/* What Transformer Engine asks of a product in float8 (pytorch/utils.py, assert_dim_for_fp8_exec).
+ */
+static bool delayed_sides_divide(const PlanRun *run, GError **error) {
+    for (uint32_t i = 0; i < run->graph->ops->len; i++) {
+        const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
+        if ((PlanGraphKind)op->kind != PLAN_GRAPH_DELAYED_LINEAR) {
+            continue;
+        }
+        const PlanGraphDelayedLinear *d = plan_graph_delayed_linear_of(run->graph, op);
+        if (d->m % 16 || d->n % 16 || d->k % 16) {
+            return refuse(error,
+                          "float8=delayed multiplies as many tokens, and sides, as 16 divides, and "
+                          "a layer has %" G_GINT64_FORMAT
+                          " tokens and a weight of %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+                          "; set another micro_batch or seq, or float8=none",
+                          d->m, d->n, d->k);
+        }
+    }
+    return true;
+}
+
 /* What is recomputed is one block at a time. */
 static bool checkpoints_do_not_nest(const PlanRun *run, GError **error) {
     for (uint32_t m = 0; m < run->graph->modules->len; m++) {
@@ -338,8 +359,9 @@ static bool muon_has_matrices(const PlanRun *run, GError **error) {
 bool plan_strategy_fits(const PlanRun *run, GError **error) {
     if (!wrap_names_some(run, error) || !checkpointing_names_some(run, error) ||
         !flat_units_are_uniform(run, error) || !adapters_are_gathered_in_time(run, error) ||
-        !float8_shards_are_even(run, error) || !parameters_are_there(run, error) ||
-        !muon_has_matrices(run, error) || !checkpoints_do_not_nest(run, error)) {
+        !float8_shards_are_even(run, error) || !delayed_sides_divide(run, error) ||
+        !parameters_are_there(run, error) || !muon_has_matrices(run, error) ||
+        !checkpoints_do_not_nest(run, error)) {
         return false;
     }
     return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&

@@ -159,6 +159,9 @@ uint32_t plan_graph_shared_compiled_loss(PlanGraph *graph, uint32_t logits, uint
 /* The product of x [m, k] and a weight [n, k], both cast to float8. */
 uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight, uint64_t m,
                                   uint64_t n, uint64_t k);
+/* The same of x, weight and bias or PLAN_NONE, with delayed scales. */
+uint32_t plan_graph_delayed_linear(PlanGraph *graph, const uint32_t *x_weight_bias, uint64_t m,
+                                   uint64_t n, uint64_t k);
 /* The product of x [m, k] and a weight [n, k] in 4 bits, with a bias or PLAN_NONE. */
 uint32_t plan_graph_four_bit_linear(PlanGraph *graph, const uint32_t *x_weight_bias, uint64_t m,
                                     uint64_t n, uint64_t k);

@@ -138,6 +138,7 @@ typedef struct {
     bool autocasts;       /* it runs under torch.autocast */
     bool in_adapter;      /* what is declared is part of one */
     uint32_t last_float8; /* op; PLAN_NONE */
+    uint32_t n_delayed;   /* layers in float8 with delayed scales */
     GArray *frames;       /* modules being walked: id, enter step */
     GArray *locals;       /* what plan_graph_hold() was told */
     GArray *copies;       /* uint32_t: a parameter's copy that autocast holds; PLAN_NONE */
@@ -246,6 +247,10 @@ static inline const double *plan_graph_attrs_of(const PlanGraph *graph, const Pl
 static inline const PlanGraphFloat8Linear *plan_graph_float8_linear_of(const PlanGraph *graph,
                                                                        const PlanGraphOp *op) {
     return (const PlanGraphFloat8Linear *)plan_graph_dims_of(graph, op);
+}
+static inline const PlanGraphDelayedLinear *plan_graph_delayed_linear_of(const PlanGraph *graph,
+                                                                         const PlanGraphOp *op) {
+    return (const PlanGraphDelayedLinear *)plan_graph_dims_of(graph, op);
 }
 static inline const PlanGraphRing *plan_graph_ring_of(const PlanGraph *graph,
                                                       const PlanGraphOp *op) {

@@ -56,6 +56,9 @@ typedef enum {
     /* y [m, n], the weight's scale and its cast, and where ranks share the layer also its input's;
      * back: dx and dw (autograd/float8/float8.c). */
     PLAN_GRAPH_FLOAT8_LINEAR,
+    /* y [m, n], the casts of input and weight, turned, and their scales; back: dx, dw and the
+     * bias's gradient (autograd/float8/delayed.c). */
+    PLAN_GRAPH_DELAYED_LINEAR,
     PLAN_GRAPH_FOUR_BIT_LINEAR, /* y [m, n]; back: dx (autograd/four-bit.c) */
 
     /* Sequences that ranks share (autograd/shared/ring.c). */
@@ -163,6 +166,12 @@ typedef struct {
     int64_t maker; /* the norm, SwiGLU or ring's rows from which x is made again; -1: x is kept */
     int64_t again; /* 1: the next layer in float8 takes x as well */
 } PlanGraphFloat8Linear;
+
+/* DELAYED_LINEAR: the same, with a bias or without; the how manieth such layer it is. */
+typedef struct {
+    int64_t m, n, k;
+    int64_t layer;
+} PlanGraphDelayedLinear;
 
 /* RING_ATTENTION: seq is how many tokens of a sequence this rank has. */
 typedef struct {

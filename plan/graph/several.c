@@ -269,6 +269,19 @@ uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight,
     return values[2];
 }
 
+uint32_t plan_graph_delayed_linear(PlanGraph *graph, const uint32_t *x_weight_bias, uint64_t m,
+                                   uint64_t n, uint64_t k) {
+    PlanGraphDelayedLinear d = {(int64_t)m, (int64_t)n, (int64_t)k, graph->now.n_delayed++};
+    PlanGraphValue made[] = {{.elements = m * n, .dtype = graph->dtype, .requires_grad = true},
+                             {.elements = m * k, .dtype = PLAN_E4M3},
+                             {.elements = n * k, .dtype = PLAN_E4M3},
+                             {.elements = 2, .dtype = PLAN_FP32}};
+    uint32_t values[7] = {x_weight_bias[0], x_weight_bias[1], x_weight_bias[2]};
+    add_several(graph, plan_graph_new_op(PLAN_GRAPH_DELAYED_LINEAR, 3, G_N_ELEMENTS(made)), values,
+                made, (const int64_t *)&d, sizeof d / sizeof(int64_t));
+    return values[3];
+}
+
 uint32_t plan_graph_four_bit_linear(PlanGraph *graph, const uint32_t *x_weight_bias, uint64_t m,
                                     uint64_t n, uint64_t k) {
     uint32_t values[] = {x_weight_bias[0], x_weight_bias[1], x_weight_bias[2], PLAN_NONE};

@@ -198,7 +198,8 @@ typedef enum {
 typedef enum {
     PLAN_FLOAT8_NONE,
     PLAN_FLOAT8_TENSORWISE,
-    PLAN_FLOAT8_ROWWISE
+    PLAN_FLOAT8_ROWWISE,
+    PLAN_FLOAT8_DELAYED
 } PlanFloat8;
 
 /* float8_gather */

@@ -140,6 +140,7 @@ static const struct {
     {"yes", "true on 1"},
     {"no", "false off 0"},
     {"bf16", "fp8 float8 e4m3", "; linear layers in float8 are asked for by float8"},
+    {"delayed", "te transformer-engine delayed-scaling amp-fp8 fp8-te hybrid"},
     {"adamw-torch-8bit", "adamw8bit torchao torchao-adamw8bit"},
     {"adamw",
      "adamw-8bit adam-8bit adam8bit paged-adamw-8bit paged-adamw8bit adamw-bnb-8bit "

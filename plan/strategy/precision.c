@@ -116,10 +116,40 @@ const char *plan_rule_output_dtype(const PlanStrategy *s) {
                : NULL;
 }
 
+/* Transformer Engine's eager layers. Wherever ranks are joined they are all of a run's. */
+static const char *refuse_delayed(const PlanStrategy *s) {
+    if (s->kernels != PLAN_KERNELS_EAGER) {
+        return "with delayed scales is Transformer Engine's, which no compiler compiles; set "
+               "kernels=eager, or float8=tensorwise";
+    }
+    if (plan_strategy_param_dtype(s) != PLAN_BF16 || s->autocast != PLAN_AUTOCAST_NONE) {
+        return "with delayed scales is planned only where all else is computed in bf16; set "
+               "param_dtype=bf16 (or model_dtype=bf16) and autocast=none";
+    }
+    if (s->flavour == PLAN_FLAVOUR_FSDP2 || s->flavour == PLAN_FLAVOUR_ZERO1 ||
+        s->sharding == PLAN_SHARDING_HYBRID || s->sharding == PLAN_SHARDING_HYBRID_GRAD_OP) {
+        return "with delayed scales is planned only for FSDP1 over all ranks, DDP and one rank; "
+               "set flavour=fsdp1 and sharding=full or grad-op, or sharding=none";
+    }
+    if (s->tensor > 1 || s->context > 1 || s->pipeline > 1 || s->expert > 1) {
+        return "with delayed scales is planned only where each rank computes the whole network; "
+               "set tensor=1, context=1, pipeline=1 and expert=1";
+    }
+    if (s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP ||
+        s->deterministic != PLAN_DETERMINISTIC_NO) {
+        return "with delayed scales is not planned with checkpointing=selective-op or "
+               "deterministic algorithms; set checkpointing=full or none, and deterministic=no";
+    }
+    return NULL;
+}
+
 /* What a compiler makes of float8 layers is recorded of these. */
 const char *plan_rule_float8(const PlanStrategy *s) {
     if (s->float8 == PLAN_FLOAT8_NONE) {
         return NULL;
+    }
+    if (s->float8 == PLAN_FLOAT8_DELAYED) {
+        return refuse_delayed(s);
     }
     if (s->kernels != PLAN_KERNELS_COMPILED || s->compile != PLAN_COMPILE_BLOCK) {
         return "is planned only with compiled blocks; set kernels=compiled and compile=block";

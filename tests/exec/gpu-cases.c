@@ -97,6 +97,9 @@ const GpuCase gpu_cases[] = {
     {"neox-toy -n 2 --param-dtype bf16", BF16},
     {"sliced-toy -n 2 --param-dtype bf16", BF16},
     {FLOAT8 "--float8 tensorwise --flavour fsdp1 --checkpointing full", BF16},
+    {"gpt-toy -n 2 --micro-batch 2 --flavour fsdp1 --param-dtype bf16 --float8 delayed "
+     "--accumulate 2",
+     BF16},
     {FLOAT8 "--float8 tensorwise --float8-gather yes", BF16},
     {FLOAT8 "--float8 tensorwise --float8-gather precomputed --checkpointing full", BF16},
     {FLOAT8_SHARED "--float8 tensorwise --micro-batch 2", BF16},

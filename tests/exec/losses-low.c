@@ -75,6 +75,20 @@ static const Half in_float8[] = {
     {NULL, 0},
 };
 
+/* By scales of the passes before. The first pass has none, and its gradients are too small for
+ * e5m2. */
+#define DELAYED "--param-dtype bf16 --reduce-dtype fp32 --float8 delayed --flavour fsdp1 "
+static const Half with_delays[] = {
+    {"-n 1 --micro-batch 12 --sharding none", 0},
+    {DELAYED "-n 2 --micro-batch 6", 0x1p-7},
+    {DELAYED "-n 4 --micro-batch 3 --sharding grad-op --clip 1", 0x1p-7},
+    {DELAYED "-n 2 --micro-batch 2 --accumulate 3 --accumulate-sync every --checkpointing full",
+     0x1p-7},
+    {"-n 2 --micro-batch 6 --sharding none --model-dtype bf16 --float8 delayed", 0x1p-6},
+    {"-n 1 --micro-batch 12 --sharding none --model-dtype bf16 --float8 delayed", 0x1p-6},
+    {NULL, 0},
+};
+
 /* However it is sharded and computed again, what is cast is cast by the same scales: the digits of
  * all steps are the same. */
 #define IN_FLOAT8 "llama-toy --kernels compiled --param-dtype bf16 --reduce-dtype fp32 "
@@ -103,6 +117,14 @@ static const char *const rowwise_alike[] = {
     NULL,
 };
 
+static const char *const delayed_alike[] = {
+    DELAYED "-n 2 --micro-batch 6",
+    DELAYED "-n 2 --micro-batch 6 --checkpointing full",
+    DELAYED "-n 2 --micro-batch 6 --sharding grad-op --checkpointing every=2",
+    DELAYED "-n 2 --micro-batch 6 --use-orig-params yes --wrap whole",
+    NULL,
+};
+
 /* Nor does anything that moves bytes of 4 bits as bf16 take them for numbers: some would be NaN, of
  * which bf16 has many, and a rounding makes them one. */
 #define NIBBLES                                                                                    \
@@ -127,6 +149,7 @@ static const struct {
     {"one scale a tensor", IN_FLOAT8, tensorwise_alike},
     {"gathered in float8", IN_FLOAT8, gathered_alike},
     {"scales by rows", IN_FLOAT8, rowwise_alike},
+    {"scales of passes before", "llama-toy ", delayed_alike},
     {"in 4 bits", "llama-toy --network-key loss=fp32 --lr 0.02 ", nibbles_alike},
 };
 
@@ -281,6 +304,7 @@ int main(int argc, char **argv) {
                   {"with gradients in 16 bits", {"gpt-toy", with_low_gradients}},
                   {"with gradients in 16 bits, clipped,", {"gpt-toy", with_low_gradients_clipped}},
                   {"of layers in float8", {"llama-toy", in_float8}},
+                  {"of layers in float8 by scales of passes before", {"gpt-toy", with_delays}},
                   {"of shared sequences", {"llama-toy --network-key seq=48", with_rings}},
                   {"of shared sequences and norms of heads",
                    {"llama-toy --network-key seq=48 --network-key qk_norm=head", with_rings}}};

@@ -114,6 +114,7 @@ static void memory_is_as_predicted(void) {
                "--checkpointing full",
         FLOAT8 "-n 4 --pipeline 2 --accumulate 2 --float8 tensorwise --checkpointing full",
         FLOAT8 "-n 2 --float8 tensorwise --flavour fsdp1",
+        "gpt-toy -n 3 --micro-batch 2 --param-dtype bf16 --float8 delayed --flavour fsdp1 --clip 1",
         "llama-toy -n 3 --context 3 --micro-batch 2 --network-key seq=48 --param-dtype bf16 --clip "
         "1",
         "llama-toy -n 4 --context 2 --network-key seq=64 --param-dtype bf16 --checkpointing full",

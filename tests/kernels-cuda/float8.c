@@ -408,11 +408,36 @@ static void test_unscaled(const DeviceCase *c) {
     check_unscaled(c, 37, 136);
 }
 
+/* Of so many tensors that a block of threads does not hold them. */
+static void test_delay(void) {
+    const DeviceCase floats = {.type = KERNEL_CUDA_F32};
+    enum {
+        PASSES = 5,
+        TENSORS = 700,
+        N = PASSES * TENSORS
+    };
+    g_autofree float *history = device_random(&floats, N, 0, 9, 1), *scale = g_new(float, TENSORS);
+    for (unsigned i = 0; i < TENSORS; i++) {
+        scale[i] = (float)(i + 1);
+        for (unsigned pass = 0; pass < PASSES && i % 7 == 0; pass++) {
+            history[pass * TENSORS + i] = i % 2 ? 0 : NAN;
+        }
+    }
+    float *on_device = device_put_floats(history, N), *scales = device_put_floats(scale, TENSORS);
+    for (unsigned pass = 0; pass < 2; pass++) {
+        kernel_float8_delay(history, scale, PASSES, TENSORS, 57344);
+        DEVICE_OK(kernel_cuda_float8_delay(device_lane, on_device, scales, PASSES, TENSORS, 57344));
+        device_close_floats("scale", scales, scale, TENSORS, 0, 0);
+        device_equal_bytes("history", (guint8 *)on_device, (guint8 *)history, N * sizeof *history);
+    }
+}
+
 static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/float8/casts", test_casts);
     DEVICE_TEST("/kernels-cuda/float8/by magnitudes", test_magnitudes);
     DEVICE_TEST("/kernels-cuda/float8/unscaled by magnitudes", test_unscaled_by_magnitudes);
     DEVICE_TEST("/kernels-cuda/float8/steps", test_steps);
+    DEVICE_TEST_ONCE("/kernels-cuda/float8/scales of passes before", test_delay);
     DEVICE_TEST("/kernels-cuda/float8/scaled already", test_scaled_already);
     DEVICE_TEST("/kernels-cuda/float8/made as they are cast", test_made_as_they_are_cast);
     DEVICE_TEST("/kernels-cuda/float8/not a number", test_not_a_number);

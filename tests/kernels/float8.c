@@ -169,6 +169,35 @@ static void test_scales(void) {
     g_assert_true(isnan(kernel_float8_scale(NAN, 448, false)));
 }
 
+/* A scale is that of the largest of so many passes, of which each tensor has its own; of nothing
+ * but zeros, or of what is no number, it stays what it was. */
+static void test_delay(void) {
+    enum {
+        PASSES = 4,
+        TENSORS = 3,
+        ZEROS = 2 /* a tensor that has no other numbers */
+    };
+    static const float found[] = {3, 100, 2, 1, 0.5f, 0.25f, 0.125f, 7, NAN, 6, 6, 6, 6, 6};
+    float history[PASSES * TENSORS] = {0}, scale[TENSORS] = {1, 1, 5};
+    for (unsigned pass = 0; pass < G_N_ELEMENTS(found); pass++) {
+        double largest = 0;
+        bool has_nan = false;
+        for (unsigned i = pass < PASSES ? 0 : pass - PASSES + 1; i <= pass; i++) {
+            largest = MAX(largest, (double)found[i]);
+            has_nan |= isnan(found[i]);
+        }
+        float before = scale[0];
+        history[0] = found[pass];
+        history[1] = 2 * found[pass];
+        kernel_float8_delay(history, scale, PASSES, TENSORS, 448);
+        double want = has_nan ? (double)before : exp2(-floor(log2(448 / largest)));
+        g_assert_true((double)scale[0] == want);
+        g_assert_true((double)scale[1] == 2 * want);
+        g_assert_true(scale[ZEROS] == 5);
+        g_assert_true(history[0] == 0 && history[1] == 0);
+    }
+}
+
 static void test_scaled_matrix(void) {
     g_autofree float *row = check_random(ROWS, 0.5, 2, 4), *column = check_random(COLS, 0.5, 2, 5);
     for (unsigned way = 0; way < 4; way++) {
@@ -221,6 +250,7 @@ int main(int argc, char **argv) {
     }
     g_test_add_func("/kernels/float8/largest magnitudes", test_largest);
     g_test_add_func("/kernels/float8/scales", test_scales);
+    g_test_add_func("/kernels/float8/scales of passes before", test_delay);
     g_test_add_func("/kernels/float8/a scaled matrix", test_scaled_matrix);
     g_test_add_func("/kernels/float8/exchange", test_exchange);
     return g_test_run();

@@ -406,6 +406,43 @@ static void refused(void) {
     }
 }
 
+/* ---- scales of passes before ----------------------------------------------------------------- */
+
+#define GPT     "[network]\nfamily=gpt\nlayers=2\nwidth=64\nheads=4\nvocab=48\nseq=16\n"
+#define DELAYED "param_dtype=bf16 flavour=fsdp1 float8=delayed "
+
+enum {
+    GPT_LAYERS = 4 /* of a block: qkv, proj, up, down */
+};
+
+static void delayed(void) {
+    g_autoptr(Plan) plan = test_plan(GPT, "ranks=2 " DELAYED);
+    assert_counts(plan, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_LINEAR_BIAS, GPT_LAYERS);
+    g_assert_cmpuint(n_in(plan, PLAN_PHASE_FORWARD, PLAN_OP_LINEAR), ==, 1); /* the head */
+    assert_counts(plan, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_DELAYED_CAST, 2 * GPT_LAYERS);
+    assert_counts(plan, PLAN_PHASE_FORWARD, PLAN_OP_FLOAT8_DELAY, GPT_LAYERS);
+    assert_counts(plan, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_DELAYED_CAST, GPT_LAYERS);
+    assert_counts(plan, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_DELAY, GPT_LAYERS);
+    assert_counts(plan, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_LINEAR_DX, GPT_LAYERS);
+    assert_counts(plan, PLAN_PHASE_BACKWARD, PLAN_OP_FLOAT8_LINEAR_DW, GPT_LAYERS);
+    g_assert_cmpuint(n_in(plan, PLAN_PHASE_FORWARD, PLAN_OP_ALL_REDUCE), ==, 1);
+    g_assert_cmpuint(n_in(plan, PLAN_PHASE_BACKWARD, PLAN_OP_ALL_REDUCE), ==, 1);
+    g_autoptr(Plan) alone = test_plan(GPT, "ranks=1 sharding=none model_dtype=bf16 float8=delayed");
+    g_assert_cmpuint(n_in(alone, PLAN_PHASE_FORWARD, PLAN_OP_ALL_REDUCE), ==, 0);
+}
+
+/* Casts of input and weight for backward, a byte each; scales stay those of forward. */
+static void kept_of_delayed(void) {
+    g_autoptr(Plan) plan = test_plan(GPT, "ranks=2 micro_batch=2 " DELAYED);
+    uint64_t tokens = 2 * 16, width = 64, inputs = tokens * (3 + 4) * width,
+             weights = (3 + 1 + 4 + 4) * width * width;
+    g_assert_cmpuint(left_by_forward(plan), ==, BLOCKS * (inputs + weights));
+    g_autoptr(Plan) again = test_plan(GPT, "ranks=2 checkpointing=full " DELAYED);
+    g_assert_cmpuint(left_by_forward(again), ==, 0);
+    assert_counts(again, PLAN_PHASE_RECOMPUTE, PLAN_OP_FLOAT8_DELAYED_CAST, 2 * GPT_LAYERS);
+    assert_counts(again, PLAN_PHASE_RECOMPUTE, PLAN_OP_FLOAT8_DELAY, 0);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/float8/dims are held", dims_are_held);
@@ -420,6 +457,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/float8/shared, one scale a tensor", shared_tensorwise);
     g_test_add_func("/plan/float8/shared, by rows", shared_by_rows);
     g_test_add_func("/plan/float8/casts that are kept of shared layers", shared_keeps_casts);
+    g_test_add_func("/plan/float8/scales of passes before", delayed);
+    g_test_add_func("/plan/float8/what they keep", kept_of_delayed);
     g_test_add_func("/plan/float8/written", written);
     g_test_add_func("/plan/float8/refused", refused);
     return g_test_run();

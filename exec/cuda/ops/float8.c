@@ -7,7 +7,9 @@
 #include "plan/op/float8.h"
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/copy.h"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/matmul.h"
+#include "kernels/cuda/reduce.h"
 #include "kernels/cuda/turned.h"
 
 static KernelCudaScaleType scale_type_at(const ExecTask *t, PlanSlotNumber i) {
@@ -72,6 +74,35 @@ static KernelCudaFault cast_rows(const ExecTask *t, KernelCuda *k) {
                  : kernel_cuda_float8_cast(k, bytes(t, FLOAT8_CAST_ROWS_Y8), NULL, &source,
                                            scale_at(t, FLOAT8_CAST_ROWS_SCALE),
                                            KERNEL_CUDA_EACH_ROW, to);
+}
+
+/* ---- delayed scales ------------------------------------------------------------------------- */
+
+/* What Transformer Engine does in one kernel here is several, each of which reads x. */
+static KernelCudaFault delayed_cast(const ExecTask *t, KernelCuda *k) {
+    gpointer *p = t->pointers;
+    size_t rows = dim(t, FLOAT8_DELAYED_CAST_ROWS), cols = dim(t, FLOAT8_DELAYED_CAST_COLS);
+    KernelCudaFloat8Source source = {.x = p[FLOAT8_DELAYED_CAST_X],
+                                     .rows = rows,
+                                     .cols = cols,
+                                     .type = type_at(t, FLOAT8_DELAYED_CAST_X)};
+    KernelCudaFloat8 to = float8_at(t, FLOAT8_DELAYED_CAST_Y8);
+    gpointer found;
+    KernelCudaFault fault = kernel_cuda_callers_scratch(k, sizeof(double), &found);
+    KernelCudaFloat8Scale largest = {found, KERNEL_CUDA_SCALE_F64};
+    fault = fault ? fault : kernel_cuda_float8_scale(k, largest, &source, KERNEL_CUDA_WHOLE, 1);
+    fault = fault ? fault
+                  : kernel_cuda_float8_step(k, p[FLOAT8_DELAYED_CAST_LARGEST],
+                                            KERNEL_CUDA_SCALE_F32, found, KERNEL_CUDA_SCALE_F64, 1,
+                                            KERNEL_CUDA_FLOAT8_CONVERT, 1, NULL);
+    fault = fault ? fault
+                  : kernel_cuda_float8_cast(
+                        k, p[FLOAT8_DELAYED_CAST_Y8], p[FLOAT8_DELAYED_CAST_TURNED8], &source,
+                        scale_at(t, FLOAT8_DELAYED_CAST_SCALE), KERNEL_CUDA_WHOLE, to);
+    return fault || !p[FLOAT8_DELAYED_CAST_DB]
+               ? fault
+               : kernel_cuda_column_sum(k, p[FLOAT8_DELAYED_CAST_DB], source.x, rows, cols,
+                                        source.type);
 }
 
 /* ---- PyTorch's kernels, one step each ------------------------------------------------------- */
@@ -164,6 +195,8 @@ static Product product_of(const ExecTask *t) {
     switch (t->op->kind) {
     case PLAN_OP_FLOAT8_LINEAR:
         return (Product){m, n, k, dim(t, FLOAT8_LINEAR_X_SCALES) > 1, true, true};
+    case PLAN_OP_FLOAT8_LINEAR_BIAS:
+        return (Product){m, n, k, false, true, true};
     case PLAN_OP_FLOAT8_LINEAR_DX:
         return (Product){m, k, n, dim(t, FLOAT8_LINEAR_DX_DY_SCALES) > 1, true, false};
     default:
@@ -182,8 +215,9 @@ static KernelCudaFault transposed(const ExecTask *t, KernelCuda *k, const Produc
                                               1);
 }
 
-/* All three products have a factor and its scale, another and its scale, and what they make. */
-static KernelCudaFault multiply(const ExecTask *t, KernelCuda *k) {
+/* All products have a factor and its scale, another and its scale, and what they make. */
+static KernelCudaFault multiply_into(const ExecTask *t, KernelCuda *k, gpointer y,
+                                     KernelCudaType type) {
     Product p = product_of(t);
     bool lies_as_it_is =
         t->op->kind == PLAN_OP_FLOAT8_LINEAR_DX && !dim(t, FLOAT8_LINEAR_DX_TURNED);
@@ -197,13 +231,20 @@ static KernelCudaFault multiply(const ExecTask *t, KernelCuda *k) {
                                 float8_at(t, FLOAT8_LINEAR_X8)};
     KernelCudaFloat8Factor b = {factor, p.by_rows ? NULL : f32(t, FLOAT8_LINEAR_W_SCALE),
                                 float8_at(t, FLOAT8_LINEAR_W8)};
-    fault = kernel_cuda_float8_product(k, t->pointers[FLOAT8_LINEAR_Y], a, b, p.m, p.n, p.k,
-                                       p.is_quick, type_at(t, FLOAT8_LINEAR_Y));
+    fault = kernel_cuda_float8_product(k, y, a, b, p.m, p.n, p.k, p.is_quick, type);
     return fault || !p.by_rows || !p.is_scaled
                ? fault
-               : kernel_cuda_float8_unscale(
-                     k, t->pointers[FLOAT8_LINEAR_Y], scale_at(t, FLOAT8_LINEAR_X_SCALE),
-                     scale_at(t, FLOAT8_LINEAR_W_SCALE), p.m, p.n, type_at(t, FLOAT8_LINEAR_Y));
+               : kernel_cuda_float8_unscale(k, y, scale_at(t, FLOAT8_LINEAR_X_SCALE),
+                                            scale_at(t, FLOAT8_LINEAR_W_SCALE), p.m, p.n, type);
+}
+
+static KernelCudaFault multiply_and_add(const ExecTask *t, KernelCuda *k) {
+    gpointer y = t->pointers[FLOAT8_LINEAR_BIAS_Y];
+    KernelCudaType type = type_at(t, FLOAT8_LINEAR_BIAS_Y);
+    size_t m = dim(t, FLOAT8_LINEAR_BIAS_M), n = dim(t, FLOAT8_LINEAR_BIAS_N);
+    KernelCudaFault fault = multiply_into(t, k, y, type);
+    return fault ? fault
+                 : kernel_cuda_add(k, y, y, t->pointers[FLOAT8_LINEAR_BIAS_BIAS], m * n, n, type);
 }
 
 /* ---- the switch ----------------------------------------------------------------------------- */
@@ -237,7 +278,16 @@ KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
     case PLAN_OP_FLOAT8_LINEAR:
     case PLAN_OP_FLOAT8_LINEAR_DX:
     case PLAN_OP_FLOAT8_LINEAR_DW:
-        return multiply(t, k);
+        return multiply_into(t, k, t->pointers[FLOAT8_LINEAR_Y], type_at(t, FLOAT8_LINEAR_Y));
+    case PLAN_OP_FLOAT8_LINEAR_BIAS:
+        return multiply_and_add(t, k);
+    case PLAN_OP_FLOAT8_DELAYED_CAST:
+        return delayed_cast(t, k);
+    case PLAN_OP_FLOAT8_DELAY:
+        return kernel_cuda_float8_delay(k, t->pointers[FLOAT8_DELAY_HISTORY],
+                                        t->pointers[FLOAT8_DELAY_SCALE],
+                                        dim(t, FLOAT8_DELAY_PASSES), dim(t, FLOAT8_DELAY_TENSORS),
+                                        attr(t, FLOAT8_DELAY_LARGEST));
     }
     g_assert_not_reached();
 }

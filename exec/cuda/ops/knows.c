@@ -90,8 +90,9 @@ static bool makes_angles(PlanOpKind kind) {
 
 /* What products of float8 multiply by, or the largest number of which that is found. */
 static bool is_scale(PlanOpKind kind, const char *slot) {
-    return plan_op_is_of_float8(kind) && (g_str_has_suffix(slot, "scale") ||
-                                          g_str_equal(slot, "row") || g_str_equal(slot, "column"));
+    return plan_op_is_of_float8(kind) &&
+           (g_str_has_suffix(slot, "scale") || g_str_equal(slot, "largest") ||
+            g_str_equal(slot, "row") || g_str_equal(slot, "column"));
 }
 
 /* What was made in 16 bits meets fp32: a product under autocast hidden states, rows of experts

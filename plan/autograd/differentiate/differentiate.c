@@ -6,6 +6,7 @@
  * keeps for that.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/float8/delayed.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/four-bit.h"
 #include "plan/autograd/latent.h"
@@ -328,6 +329,7 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_GRAPH_SHARED_COMPILED_LOSS] = plan_shared_backward,
     [PLAN_GRAPH_SHARED_SCATTER_FLOAT8] = plan_float8_gather_gradient,
     [PLAN_GRAPH_FLOAT8_LINEAR] = plan_float8_backward,
+    [PLAN_GRAPH_DELAYED_LINEAR] = plan_delayed_backward,
     [PLAN_GRAPH_FOUR_BIT_LINEAR] = plan_four_bit_backward,
     [PLAN_GRAPH_RING_ATTENTION] = ring,
     [PLAN_GRAPH_RESULT] = pass_on,

@@ -226,4 +226,5 @@ def main():
         os._exit(0)  # gloo's threads now and then abort where Python ends by itself
 
 
-main()
+if __name__ == "__main__":
+    main()
