@@ -53,11 +53,11 @@ FLOAT8_INLINE uint8_t to_e5m2(float x) {
 }
 
 /* What numbers of which `magnitude` is the largest are multiplied by, so that it becomes `largest`;
- * of a number that is finite and normal, as these are, the exponent's bits are a power of two. */
+ * of a number that is finite and normal the exponent's bits are a power of two; NaN stays NaN. */
 FLOAT8_INLINE float float8_scale_of(double magnitude, double largest, bool to_power) {
     float scale = (float)(largest / (magnitude < 1e-12 ? 1e-12 : magnitude));
 
-    return to_power ? float_from_bits(float_bits(scale) & 0x7f800000u) : scale;
+    return to_power && scale == scale ? float_from_bits(float_bits(scale) & 0x7f800000u) : scale;
 }
 
 /* A tensor's largest magnitudes in so many passes, the newest first and the oldest behind it, each

@@ -167,6 +167,8 @@ static void test_scales(void) {
     g_assert_true(kernel_float8_scale(448, 448, true) == 1);
     g_assert_true(kernel_float8_scale(0, 448, false) == (float)448e12);
     g_assert_true(isnan(kernel_float8_scale(NAN, 448, false)));
+    g_assert_true(isnan(kernel_float8_scale(NAN, 448, true)));
+    g_assert_true(kernel_float8_scale(INFINITY, 448, true) == 0);
 }
 
 /* A scale is that of the largest of so many passes, of which each tensor has its own; of nothing
