@@ -120,7 +120,7 @@ static void hold_for_hidden(const PlanBackward *b, PlanTensor dx) {
         }
         node = edge->node;
     }
-    if (b->run->tape.nodes.items[node].checkpoint != PLAN_NONE) {
+    if (plan_run_unpacks(b->run, node)) {
         hold(b->run, node, dx);
     }
 }

@@ -13,6 +13,7 @@
 #include "plan/autograd/heap.h"
 #include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
+#include "plan/autograd/reentrant.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 #include "plan/optimizer/scaler.h"
@@ -309,12 +310,26 @@ static uint32_t module_of(const PlanRun *run, const PlanNode *node) {
                                  : plan_graph_op_at(run->graph, node->op)->module;
 }
 
+/* Of the units that the node's result leaves those inside of the block; or those around it. */
+static void run_hooks(PlanRun *run, const PlanNode *node, const PlanTensor *given, uint32_t block,
+                      bool of_block) {
+    for (uint32_t hook = node->first_hook; hook != PLAN_NONE;
+         hook = run->tape.hooks.items[hook].next) {
+        uint32_t unit = run->tape.hooks.items[hook].unit;
+        if (plan_checkpoint_is_around(run, block, unit) == of_block) {
+            run_hook(run, hook, given);
+        }
+    }
+}
+
 /* What comes before a node's own function: the hooks of what it made, and its tensors again. */
 static void begin_node(PlanRun *run, const PlanNode *node, const PlanTensor *given) {
     plan_run_at(run, PLAN_PHASE_BACKWARD, module_of(run, node));
-    for (uint32_t hook = node->first_hook; hook != PLAN_NONE;
-         hook = run->tape.hooks.items[hook].next) {
-        run_hook(run, hook, given);
+    uint32_t block = plan_reentrant_block(run, node);
+    run_hooks(run, node, given, block, false);
+    if (block != PLAN_NONE) {
+        plan_reentrant_begin(run, block, given[0]);
+        run_hooks(run, node, given, block, true);
     }
     if (node->checkpoint != PLAN_NONE && !checkpoint_at(run, node->checkpoint)->recomputed) {
         plan_run_recompute(run, node->checkpoint);
@@ -340,14 +355,14 @@ static void differentiate_node(PlanRun *run, uint32_t id, const PlanNode *node,
 /* Frees the gradients that a node was given, and what it had saved: saved values first if they were
  * recomputed, last otherwise. */
 static void let_go_of_used(PlanRun *run, uint32_t id, const PlanNode *node) {
-    bool checkpointed = node->checkpoint != PLAN_NONE;
-    if (checkpointed) {
+    bool unpacks = plan_run_unpacks(run, id);
+    if (unpacks) {
         plan_run_drop_saved(run, id);
     }
     for (uint32_t i = 0; i < node->n_slots; i++) { /* but for what it has let go of */
         plan_run_unref(run, run->tape.slots.items[node->slots + i]);
     }
-    if (checkpointed) {
+    if (unpacks) {
         used(run, checkpoint_at(run, node->checkpoint));
     } else {
         plan_run_drop_saved(run, id);
@@ -356,6 +371,7 @@ static void let_go_of_used(PlanRun *run, uint32_t id, const PlanNode *node) {
 
 static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
     PlanNode node = run->tape.nodes.items[id];
+    plan_reentrant_leave(run, plan_reentrant_block(run, &node));
     if (node.flat) {
         run_flat_node(run, &node);
         return;
@@ -418,6 +434,7 @@ static void run_nodes(PlanRun *run, uint32_t first) {
         }
         run_node(run, node, heap);
     }
+    plan_reentrant_leave(run, PLAN_NONE);
     for (uint32_t i = 0; i < run->program.late.len; i++) {
         accumulate(run, run->program.late.items[i]);
     }

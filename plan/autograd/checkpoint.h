@@ -12,6 +12,9 @@ void plan_run_leave_checkpoint(PlanRun *run);
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */
 void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
 
+void plan_run_drop_results(PlanRun *run,
+                           const PlanCheckpoint *checkpoint); /* of a second forward */
+
 /* ---- what is kept (selective.c) -------------------------------------------------------------- */
 
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id); /* of the block forward is in */

@@ -91,6 +91,8 @@ void plan_run_let_go(PlanRun *run, const PlanGraphStep *step);
 void plan_run_begin_frame(PlanRun *run);
 void plan_run_end_frame(PlanRun *run);
 void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is enough */
+/* Whether its function is given what it keeps by a checkpoint that packed it. */
+bool plan_run_unpacks(const PlanRun *run, uint32_t node);
 
 /* The program, in parts. */
 void plan_run_forward(PlanRun *run);

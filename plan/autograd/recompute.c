@@ -96,7 +96,9 @@ static void unwind(PlanRun *run, uint32_t first_step, uint32_t last_step) {
     if (!returns) {
         drop_copies(run, first_step, last_step);
     }
-    drop_held(run, first_step, last_step, last_step);
+    if (!run->modules.checkpoints_reenter) {
+        drop_held(run, first_step, last_step, last_step);
+    }
     if (returns) {
         drop_copies(run, first_step, last_step);
     }
@@ -198,6 +200,10 @@ static uint32_t run_steps_again(PlanRun *run, uint32_t id) {
     }
 }
 
+void plan_run_drop_results(PlanRun *run, const PlanCheckpoint *c) {
+    drop_held(run, c->enter_step + 1, c->left_step, c->left_step);
+}
+
 void plan_run_recompute(PlanRun *run, uint32_t id) {
     PlanCheckpoint *c = &run->tape.checkpoints.items[id];
     plan_offload_bring_back(run, id);
@@ -209,7 +215,7 @@ void plan_run_recompute(PlanRun *run, uint32_t id) {
     if (is_called_again(run)) {
         plan_run_begin_frame(run);
     }
-    uint32_t last_step = run_steps_again(run, id);
+    uint32_t last_step = c->left_step = run_steps_again(run, id);
     while (run->frames.begins.len > n_frames) { /* what they hold is still there then */
         plan_run_end_frame(run);
     }

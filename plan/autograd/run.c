@@ -42,6 +42,9 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
     for (uint32_t m = 0; m < graph->modules->len; m++) {
         run->modules.n_checkpointed += run->modules.is_checkpointed[m];
     }
+    run->modules.checkpoints_reenter = strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
+                                       !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0) &&
+                                       plan_units_split_blocks(run);
     bool old = !plan_strategy_is_after(strategy, PLAN_PYTORCH_2_0) && run->flavour->lanes_2_0;
     run->lanes.names = old ? run->flavour->lanes_2_0 : run->flavour->lanes;
     run->lanes.n_of_flavour = n_names(run->lanes.names);
@@ -60,7 +63,7 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
     }
     run->sent.tensor = PLAN_NO_TENSOR;
     run->scaler.loss_scale = run->scaler.growth = run->scaler.found_inf = PLAN_NO_TENSOR;
-    run->checkpoint = PLAN_NONE;
+    run->checkpoint = run->reentered = PLAN_NONE;
     uint32_t n_nodes = graph->ops->len + run->n_units;
     plan_vector_reserve(&run->tape.nodes, n_nodes);
     plan_vector_reserve(&run->tape.slots, n_nodes);

@@ -54,6 +54,7 @@ typedef struct {
     uint32_t *unit_closed_by; /* the unit that ends with it; PLAN_NONE */
     bool *is_checkpointed;
     uint32_t n_checkpointed;
+    bool checkpoints_reenter; /* torch.utils.checkpoint, reentrant */
 } PlanRunModules;
 
 /* Buffers beside a weight in 4 bits, as bitsandbytes makes them: the largest magnitude of each
@@ -218,6 +219,7 @@ struct _PlanRun {
     PLAN_VECTOR(PlanAlias) aliases;
     PlanRunFrames frames;
     uint32_t checkpoint; /* the one whose block forward is in; PLAN_NONE */
+    uint32_t reentered;  /* the reentrant one whose block backward is in; PLAN_NONE */
     uint32_t n_products; /* matrix products without a bias so far, of the block that runs */
     bool *is_summed;     /* traced, by sum of gradients: this pass has made it */
     PlanEdge *producer_of_parameter; /* the parameter itself, or a part of a flat tensor */

@@ -78,6 +78,8 @@ typedef struct {
     uint32_t n_pending;              /* how many of its nodes have yet to use their tensors */
     uint32_t last_op;                /* the last op that keeps anything; PLAN_NONE */
     bool recomputed;
+    uint32_t left_step; /* the step at which its second forward ended */
+    PlanTensor given;   /* reentrant: the gradient of its result, held until backward has left it */
 
     /* checkpointing=selective-op: results that are kept and not computed again. */
     uint32_t last_selected; /* the last op whose results are chosen; PLAN_NONE */

@@ -303,7 +303,7 @@ bool plan_traced_keeps_an_output(const PlanGraph *graph, const PlanGraphOp *op) 
 
 /* A checkpoint's tensors go where the function has done with them; a node's own when it has run. */
 static void drop(const Play *p, uint32_t node, uint32_t saved) {
-    if (p->run->tape.nodes.items[node].checkpoint != PLAN_NONE) {
+    if (plan_run_unpacks(p->run, node)) {
         plan_run_drop(p->run, &p->run->tape.saved.items[p->saved + saved]);
     }
 }

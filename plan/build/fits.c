@@ -2,6 +2,7 @@
  * that nothing was recorded of. What keys alone tell, strategy/settle.c has refused before. */
 #include "plan/build/fits.h"
 
+#include "plan/autograd/reentrant.h"
 #include "plan/build/units-private.h"
 #include "plan/optimizer/optimizer.h"
 #include "plan/refuse.h"
@@ -147,21 +148,51 @@ static bool offloads_as_known(const PlanStrategy *s) {
            (s->offload == PLAN_OFFLOAD_PARAMS && !is_flat_and_whole);
 }
 
+/* Of a block that is called with more, a reentrant checkpoint adds up gradients before it gives
+ * them back. */
+static bool blocks_have_one_argument(const PlanRun *run) {
+    uint32_t n_most = 0;
+    for (uint32_t i = 0; i < run->graph->steps->len; i++) {
+        const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
+        uint32_t n = 0;
+        for (uint32_t j = 0; j < step->n_values && step->kind == PLAN_STEP_ENTER &&
+                             run->modules.is_checkpointed[step->index];
+             j++) {
+            n +=
+                plan_graph_wants_gradient(run->graph, plan_graph_ref(run->graph, step->values + j));
+        }
+        n_most = MAX(n_most, n);
+    }
+    return n_most <= 1;
+}
+
+/* Until 2.0 PyTorch itself fails but where the checkpoint is reentrant, and parameters are flat. */
+static bool splits_of_2_0_are_known(const PlanRun *run) {
+    const PlanStrategy *s = run->strategy;
+    for (uint32_t m = 0; m < run->graph->modules->len; m++) {
+        if (run->modules.is_checkpointed[m] && run->modules.unit_opened_by[m] == PLAN_NONE) {
+            return false; /* it shares another unit's parameters with other blocks */
+        }
+    }
+    return run->modules.checkpoints_reenter && s->use_orig_params == PLAN_NO &&
+           s->checkpoint_place == PLAN_CHECKPOINT_INSIDE &&
+           s->checkpointing.choice != PLAN_CHECKPOINTING_SELECTIVE_OP &&
+           !plan_strategy_checkpoints_parts(s) && s->offload == PLAN_OFFLOAD_NONE &&
+           blocks_have_one_argument(run);
+}
+
 /* What a unit inside of a checkpointed block does in that block's second forward is recorded of
  * these alone, and of experts that ranks share. */
 static bool splits_are_known(const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
-    return s->kernels == PLAN_KERNELS_EAGER && plan_strategy_is_after(s, PLAN_PYTORCH_2_4) &&
-           offloads_as_known(s);
+    return s->kernels == PLAN_KERNELS_EAGER && offloads_as_known(s) &&
+           (plan_strategy_is_after(s, PLAN_PYTORCH_2_4) || splits_of_2_0_are_known(run));
 }
 
 /* The checkpointed module around a unit, experts apart; PLAN_NONE. */
 static uint32_t checkpointed_around(const PlanRun *run, uint32_t unit) {
     uint32_t up = plan_graph_module_at(run->graph, run->units[unit].module)->parent;
-    while (up != PLAN_NONE && !run->modules.is_checkpointed[up]) {
-        up = plan_graph_module_at(run->graph, up)->parent;
-    }
-    return run->units[unit].of_experts ? PLAN_NONE : up;
+    return run->units[unit].of_experts ? PLAN_NONE : plan_checkpointed_around(run, up);
 }
 
 bool plan_units_split_blocks(const PlanRun *run) {
@@ -178,8 +209,11 @@ static bool blocks_are_not_split(const PlanRun *run, GError **error) {
         if (up != PLAN_NONE) {
             return refuse(error,
                           "unit %s lies inside %s, which is checkpointed; that needs eager "
-                          "kernels, PyTorch 2.5 or later, and offload=none (with shards also "
-                          "params): set those, wrap=block, or checkpointing=none",
+                          "kernels, PyTorch 2.5 or later (until 2.0 also FSDP1 with "
+                          "use_orig_params=no, blocks that are units, checkpointed inside, of one "
+                          "argument), and "
+                          "offload=none (with shards also params): set those, wrap=block, or "
+                          "checkpointing=none",
                           plan_graph_module_at(run->graph, run->units[u].module)->name,
                           plan_graph_module_at(run->graph, up)->name);
         }

@@ -38,6 +38,7 @@
  */
 #include "plan/flavours/fsdp1.h"
 #include "plan/autograd/offload.h"
+#include "plan/autograd/reentrant.h"
 #include "plan/build/units.h"
 #include "plan/flavours/whole.h"
 #include "plan/optimizer/optimizer.h"
@@ -148,14 +149,23 @@ static void pre_forward(PlanRun *run, uint32_t u) {
     }
 }
 
+/* Within a reentrant checkpoint the first forward's results want no gradient. */
+static bool waits_for_second_forward(const PlanRun *run, uint32_t u) {
+    bool is_first = run->modules.checkpoints_reenter && run->builder.phase != PLAN_PHASE_RECOMPUTE;
+    return is_first &&
+           plan_checkpoint_is_around(run, plan_checkpointed_around(run, run->units[u].module), u);
+}
+
 static void post_forward(PlanRun *run, uint32_t u) {
     PlanFsdp1 *f = run->state;
     if (!plan_unit_has_parameters(run, u) || is_passed_by(run, u)) {
         return;
     }
     plan_fsdp1_reshard(run, u, u != 0 && plan_fsdp1_reshards(run->strategy));
-    f->units[u].awaits_backward = run->units[u].is_returned_to;
-    g_array_append_val(f->post_forward_order, u);
+    f->units[u].awaits_backward = run->units[u].is_returned_to && !waits_for_second_forward(run, u);
+    if (!f->is_of_2_0 || run->builder.phase != PLAN_PHASE_RECOMPUTE) {
+        g_array_append_val(f->post_forward_order, u);
+    }
 }
 
 /* ---- backward ------------------------------------------------------------------------------- */

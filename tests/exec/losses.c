@@ -86,6 +86,8 @@ static const char *const with_adamw[] = {
     "--forward-prefetch yes --accumulate 2",
     "-n 4 --micro-batch 3 --wrap size=4300 --sharding hybrid --replicate 2 --flavour fsdp1 "
     "--checkpointing full --checkpoint-early-stop no",
+    "-n 2 --micro-batch 3 --wrap module=GptBlock|GptAttention|Linear --checkpointing full "
+    "--flavour fsdp1 --pytorch 1.13 --accumulate 2",
     "-n 3 --micro-batch 4 --checkpointing full --checkpoint-place outside",
     "-n 3 --micro-batch 4 --checkpointing parts",
     "-n 2 --micro-batch 3 --flavour fsdp1 --accumulate 2 --checkpointing parts",

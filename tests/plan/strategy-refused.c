@@ -19,6 +19,8 @@ static void contradictions(void) {
         {"ranks=6 flavour=fsdp1 reshard_after_forward=yes", "reshard_after_forward is FSDP2's"},
         {"ranks=2 flavour=fsdp1 wrap_ends=tail", "wrap_ends=tail is FSDP2's"},
         {"ranks=6 sharding=grad-op reshard_after_forward=yes", "sharding grad-op keeps"},
+        {"ranks=2 wrap=linear checkpointing=full pytorch=2.0 flavour=fsdp1",
+         "unit layers.0.linear lies inside layers.0"},
         {"ranks=2 wrap=linear checkpointing=full pytorch=2.4",
          "unit layers.0.linear lies inside layers.0"},
         {"ranks=2 wrap=linear checkpointing=full flavour=fsdp1 sharding=none offload=params",

@@ -377,7 +377,7 @@ void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                 is_kernel ? plan_op_info((PlanOpKind)op->kind)->name : "a view");
     }
     backward_of[op->kind](&b);
-    if (is_kernel && n->checkpoint != PLAN_NONE) {
+    if (is_kernel && plan_run_unpacks(run, node)) {
         plan_run_drop_saved(run, node); /* its function has returned; the engine casts */
     }
     bool is_cast = is_kernel || (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_ROWS;

@@ -76,7 +76,7 @@ void plan_divide_column_backward(const PlanBackward *b) {
     PlanTensor column = column_of(b), whole = whole_column_gradient(b, column);
     b->dx[DIVIDE_COLUMN_X] = divided(b, dy(b, 0), column, "dx");
     plan_run_unref(b->run, column);
-    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE) {
+    if (plan_run_unpacks(b->run, b->node)) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the quotients alone */
     }
     if (dim(b, DIVIDE_COLUMN_COLS) == 1) {

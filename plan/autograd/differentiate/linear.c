@@ -52,7 +52,7 @@ void plan_linear_backward(const PlanBackward *b, PlanTensor db) {
     } else {
         linear_dw(b);
     }
-    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE) {
+    if (plan_run_unpacks(b->run, b->node)) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for dw alone, it goes with it */
     }
     if (is_made) {

@@ -35,7 +35,7 @@ void plan_mul_broadcast_backward(const PlanBackward *b) {
     if (wanted(b, MUL_ROW_X) && !broadcast_first) {
         product_with_broadcast(b, by_column);
     }
-    if (b->run->tape.nodes.items[b->node].checkpoint != PLAN_NONE &&
+    if (plan_run_unpacks(b->run, b->node) &&
         plan_strategy_is_after(b->run->strategy, PLAN_PYTORCH_2_0)) {
         plan_run_drop_saved(b->run, b->node); /* unpacked for the products alone */
     }

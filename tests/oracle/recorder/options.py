@@ -67,6 +67,7 @@ def add_training_options(p):
     net.add_argument("--checkpointing", choices=("none", "inside", "outside", "parts"), default="none",
                      help="full activation checkpointing per block; inside: FSDP(checkpoint(block)); parts: of what is in a block, one by one")
     net.add_argument("--parts", metavar="NAME", help="of --checkpointing parts: only what has this name in each block (mlp)")
+    net.add_argument("--reentrant", action="store_true", default=None, help="checkpoints with use_reentrant=True")
     net.add_argument("--selective", action="store_true", default=None,
                      help="checkpointing keeps attention's outputs and every other matrix product's")
     net.add_argument("--selective-scattered", action="store_true", default=None,
@@ -186,7 +187,7 @@ def make_shape(options):
                  "norm_weight", "gate", "global_every", "local_rope_base", "window", "document", "target_seq", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
                  "experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "score", "expert_groups", "groups_per_token",
                  "route_scale", "route_bias", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-                 "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "loss_in_place", "logits_shifted", "logits_held", "use_cache", "selective", "selective_scattered"):
+                 "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "loss_in_place", "logits_shifted", "logits_held", "use_cache", "reentrant", "selective", "selective_scattered"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)

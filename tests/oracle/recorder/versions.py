@@ -177,12 +177,12 @@ def ddp_options(options):
 
 
 def fsdp1_options(options, network, hybrid_mesh, device):
-    blocks = network.block_classes
     if not BEFORE_2_1:
         return {"device_mesh": hybrid_mesh, "auto_wrap_policy": wrapping.policy_of_fsdp1(network, options),
                 "device_id": device, "use_orig_params": options.use_orig_params}
-    from torch.distributed.fsdp.wrap import transformer_auto_wrap_policy
-    policy = functools.partial(transformer_auto_wrap_policy, transformer_layer_cls=set(blocks))
+    from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy
+    chosen = {id(group[0]) for group in wrapping.units(network, options)}
+    policy = functools.partial(lambda_auto_wrap_policy, lambda_fn=lambda module: id(module) in chosen)
     more = {} if VERSION < (2, 0) else {"use_orig_params": options.use_orig_params}
     return {"process_group": before_2_1.groups(options), "auto_wrap_policy": policy, **more}
 
