@@ -9,6 +9,7 @@
 #include "cli/validate/rules.h"
 #include "cli/validate/validate.h"
 #include "plan/files/leftovers.h"
+#include "tests/validation/pages.h"
 
 static const char *const columns[] = {"a", "b", "c", NULL};
 static const char *const settings_known[] = {"w", "x", "y", "z", "deep.", NULL};
@@ -560,20 +561,43 @@ static void check_skipped(const CliValidation *validation) {
     g_assert_cmpuint(at, ==, csv->n_rows);
 }
 
-/* How many settings of the rules have which reason: as README.md here says. */
-static void check_reasons(const CliValidation *validation) {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *printed = temporary("printed.txt", ""), *path = of_folder("README.md");
-    g_autofree char *text = NULL, *readme = NULL;
+/* What `foreshard validate --brief` prints. */
+static void brief_text(const CliValidation *validation, char **ret_text) {
+    g_autofree char *printed = temporary("printed.txt", "");
     FILE *to = g_fopen(printed, "w");
     cli_validation_print(validation, to);
     fclose(to);
-    g_assert_true(g_file_get_contents(printed, &text, NULL, &error));
-    g_assert_true(g_file_get_contents(path, &readme, NULL, &error));
+    g_assert_true(g_file_get_contents(printed, ret_text, NULL, NULL));
+}
+
+/* How many settings of the rules have which reason: as README.md here says. */
+static void check_reasons(const char *text) {
+    g_autofree char *path = of_folder("README.md"), *readme = NULL;
+    g_assert_true(g_file_get_contents(path, &readme, NULL, NULL));
     const char *line = strstr(text, "\nrules: ") + 1;
     g_autofree char *words = g_strndup(line, strcspn(line, "\n"));
     g_test_message("%s", words);
     g_assert_nonnull(strstr(readme, words));
+}
+
+static unsigned n_files_of_runs(void) {
+    g_autofree char *folder = of_folder("");
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    unsigned n = 0;
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        n += g_pattern_match_simple("train_*.csv", name);
+    }
+    return n;
+}
+
+/* tests/cli/test-readme.py leaves this command to this test, which has all the tables predicted. */
+static void check_pages(const char *text) {
+    g_assert_cmpuint(n_files_of_runs(), ==, G_N_ELEMENTS(runs));
+    static const char *const pages[] = {"../../README.md", "../../docs/validation.md"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(pages); i++) {
+        g_autofree char *path = of_folder(pages[i]);
+        validation_page_says(path, "foreshard validate --brief tests/validation/train_*.csv", text);
+    }
 }
 
 static void tables(void) {
@@ -584,7 +608,6 @@ static void tables(void) {
     cli_validation_add_all(validation, (const char *const *)paths->pdata, &error);
     g_assert_no_error(error);
     check_skipped(validation);
-    check_reasons(validation);
     for (unsigned i = 0; i < validation->tables->len; i++) {
         CliValidatedTable *t = validation->tables->pdata[i];
         print_table(t);
@@ -611,6 +634,10 @@ static void tables(void) {
                    100 * cli_score_quantile(&all.time, 0.5),
                    100 * cli_score_quantile(&all.time, 0.9));
     cli_one_share_score(validation);
+    g_autofree char *text = NULL;
+    brief_text(validation, &text);
+    check_reasons(text);
+    check_pages(text);
     for (unsigned i = 0; i < validation->tables->len; i++) {
         CliValidatedTable *t = validation->tables->pdata[i];
         cli_score_merge(&all.one_share, &t->scores.one_share);
