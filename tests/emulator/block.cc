@@ -4,8 +4,7 @@
  * warp. Then the next one runs, up or down through the threads (in turn), and a warp goes as far as
  * it can before the next one does: so a barrier that is missing shows one way or the other. Blocks
  * run from the first to the last or the other way. Fibers live as long as the process and take body
- * after body; they are entered first by setcontext() and from then on by a jump that asks no
- * kernel.
+ * after body; one that waits jumps to the next one by itself, and asks no kernel.
  */
 #include <cuda_runtime.h>
 #include <emulator-matrices.h>
@@ -31,58 +30,88 @@ namespace {
 constexpr size_t STACK = (128 << 10) + 9 * 64;
 constexpr unsigned MOST_THREADS = 1024, LANES = 32;
 
-enum State {
-    READY,
-    AT_BARRIER,
-    IN_WARP,
-    DONE
-};
+/* A kernel's threads change places millions of times. What a function that is called must keep is
+ * left on its stack, and where that ends is all of a place. Who goes on does so behind the one call
+ * from which all others were left, which a processor foresees; of longjmp() it does not. */
+#if defined(__x86_64__)
+typedef void **Place;
+extern "C" void emulator_change_places(Place *left, const Place *taken);
+asm(R"(
+    .text
+    .type emulator_change_places, @function
+emulator_change_places:
+    push %rbp
+    push %rbx
+    push %r12
+    push %r13
+    push %r14
+    push %r15
+    mov %rsp, (%rdi)
+    mov (%rsi), %rsp
+    pop %r15
+    pop %r14
+    pop %r13
+    pop %r12
+    pop %rbx
+    pop %rbp
+    ret
+    .size emulator_change_places, . - emulator_change_places
+)");
 
-/* A kernel's threads change places millions of times. The compiler's own jump keeps the frame, the
- * stack and where to go on; what else there is, it saves where it is wanted. longjmp() also looks
- * for handlers to be called on the way, which takes longer than most of what runs in between. */
-/* Who calls what leaves must think that all registers are lost and that it comes back (gcc). */
-#if defined(__has_attribute) && __has_attribute(noipa)
-#define APART __attribute__((noipa))
-#else
-#define APART __attribute__((noinline))
-#endif
-
-#if defined(__x86_64__) && !defined(__clang__)
-typedef void *Place[5];
-#define LEFT(place) __builtin_setjmp(place)
-APART void go_on(void **place) {
-    __builtin_longjmp(place, 1);
+/* Six registers, the function, and where that would return to, at a multiple of 16 bytes and 8. */
+void begin_at(Place *place, char *stack, size_t bytes, void (*function)()) {
+    *place = (void **)((uintptr_t)(stack + bytes) / 16 * 16) - 8;
+    (*place)[6] = (void *)function;
 }
 #else
-typedef jmp_buf Place;
-#define LEFT(place) _setjmp(place)
-void go_on(jmp_buf place) {
-    _longjmp(place, 1);
+struct Place {
+    jmp_buf left;
+    ucontext_t first;
+    bool is_first;
+};
+void emulator_change_places(Place *left, Place *taken) {
+    if (_setjmp(left->left)) {
+        return;
+    }
+    if (!taken->is_first) {
+        _longjmp(taken->left, 1);
+    }
+    taken->is_first = false;
+    setcontext(&taken->first);
+}
+
+void begin_at(Place *place, char *stack, size_t bytes, void (*function)()) {
+    place->is_first = true;
+    getcontext(&place->first);
+    place->first.uc_stack.ss_sp = stack;
+    place->first.uc_stack.ss_size = bytes;
+    place->first.uc_link = nullptr;
+    makecontext(&place->first, function, 0);
 }
 #endif
 
 struct Fiber {
     Place place;
-    State state;
     unsigned exchanges; /* done so far; even and odd ones use two sets of slots */
     dim3 thread;
-    bool entered;
 };
 
+/* Its lanes by what they wait for, a bit each: nothing, the block, or lanes with the same mask. Who
+ * has none of these has ended. */
 struct Warp {
-    unsigned waiting, mask;
+    uint32_t ready, at_barrier, in_warp;
+    uint32_t mask;
     uint32_t slots[2][LANES];
     void *pointers[LANES];
 };
 
 Fiber *fibers;
-ucontext_t *firsts; /* by fiber: where it is entered */
 char *stacks;
 Warp warps[MOST_THREADS / LANES];
 Place scheduler;
 const std::function<void()> *body;
-unsigned running, n_threads, n_at_barrier;
+unsigned running, n_threads, n_begun, n_at_barrier;
+bool downwards; /* through the warps and lanes of the running block */
 uint64_t launches, block_runs;
 
 /* Shared memory: first what the launch asked for, then variables as they are first met, each behind
@@ -95,53 +124,52 @@ alignas(SHARED_BORDER) char shared_memory[2 * SHARED_MOST];
 size_t dynamic_bytes, allowed_bytes, shared_end, variable_bytes;
 std::vector<EmulatorSpan> shared_spans;
 
+/* Not inlined: in a fiber that another thread of the host goes on with, nothing may be left of where
+ * the one before had its own variables. */
+__attribute__((noinline)) void go_to(unsigned i, Place *left) {
+    running = i;
+    emulator_now.thread = (uint16_t)i;
+    emulator_thread = fibers[i].thread;
+    emulator_change_places(left, &fibers[i].place);
+}
+
+unsigned first_of(uint32_t lanes) {
+    return downwards ? 31 - __builtin_clz(lanes) : __builtin_ctz(lanes);
+}
+
+/* From the running fiber, which is not ready, to the next one of its warp that is. */
+void go_to_next() {
+    unsigned me = running, lane = me % LANES;
+    uint32_t ready = warps[me / LANES].ready;
+    uint32_t behind = downwards ? (1u << lane) - 1 : ~1u << lane;
+    if (!ready) {
+        emulator_change_places(&fibers[me].place, &scheduler);
+    } else {
+        go_to(me - lane + first_of(ready & behind ? ready & behind : ready), &fibers[me].place);
+    }
+}
+
 void fiber_main() {
     for (;;) {
         (*body)();
-        fibers[running].state = DONE;
-        if (!LEFT(fibers[running].place)) {
-            go_on(scheduler);
-        }
+        warps[running / LANES].ready &= ~(1u << running % LANES);
+        go_to_next();
     }
 }
 
 void make_fibers() {
     fibers = new Fiber[MOST_THREADS];
-    firsts = new ucontext_t[MOST_THREADS];
     stacks = (char *)mmap(nullptr, STACK * MOST_THREADS, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stacks == MAP_FAILED) {
         emulator_fault("no memory for the stacks of fibers");
     }
-    for (unsigned i = 0; i < MOST_THREADS; i++) {
-        fibers[i].entered = false;
-        getcontext(&firsts[i]);
-        firsts[i].uc_stack.ss_sp = stacks + i * STACK;
-        firsts[i].uc_stack.ss_size = STACK;
-        firsts[i].uc_link = nullptr;
-        makecontext(&firsts[i], fiber_main, 0);
-    }
 }
 
-APART void resume(unsigned i) {
-    running = i;
-    emulator_now.thread = (uint16_t)i;
-    emulator_thread = fibers[i].thread;
-    if (LEFT(scheduler)) {
-        return;
-    }
-    if (fibers[i].entered) {
-        go_on(fibers[i].place);
-    }
-    fibers[i].entered = true;
-    setcontext(&firsts[i]);
-}
-
-APART void wait_as(State state) {
-    unsigned me = running;
-    fibers[me].state = state;
-    if (!LEFT(fibers[me].place)) {
-        go_on(scheduler);
+/* As many as a block wants: each takes a page. */
+void begin_fibers() {
+    for (; n_begun < n_threads; n_begun++) {
+        begin_at(&fibers[n_begun].place, stacks + n_begun * STACK, STACK, fiber_main);
     }
 }
 
@@ -177,13 +205,23 @@ void place_threads() {
     }
 }
 
+unsigned n_warps() {
+    return (n_threads + LANES - 1) / LANES;
+}
+
+/* Its threads, and of the last warp less. */
+uint32_t lanes_of(unsigned warp) {
+    unsigned n = n_threads - warp * LANES;
+    return n < LANES ? (1u << n) - 1 : ~0u;
+}
+
 void begin_threads() {
     for (unsigned i = 0; i < n_threads; i++) {
-        fibers[i].state = READY;
         fibers[i].exchanges = 0;
     }
-    for (unsigned w = 0; w < (n_threads + LANES - 1) / LANES; w++) {
-        warps[w].waiting = 0;
+    for (unsigned w = 0; w < n_warps(); w++) {
+        warps[w].ready = lanes_of(w);
+        warps[w].at_barrier = warps[w].in_warp = 0;
     }
     n_at_barrier = 0;
     emulator_now.epoch = 0;
@@ -195,47 +233,33 @@ void begin_threads() {
     }
 }
 
-/* The lanes of a warp, until each waits for another warp or has ended. */
-void run_warp(unsigned first, unsigned n, bool downwards) {
-    for (bool any = true; any;) {
-        any = false;
-        for (unsigned k = 0; k < n; k++) {
-            unsigned i = first + (downwards ? n - 1 - k : k);
-            if (fibers[i].state == READY) {
-                any = true;
-                resume(i);
-            }
+/* Each warp in turn goes as far ahead of the others as it can: until each of its lanes waits for
+ * another warp or has ended. Whether any did. */
+bool run_round() {
+    bool any = false;
+    for (unsigned k = 0; k < n_warps(); k++) {
+        unsigned w = downwards ? n_warps() - 1 - k : k;
+        if (warps[w].ready) {
+            any = true;
+            go_to(w * LANES + first_of(warps[w].ready), &scheduler);
         }
     }
+    return any;
 }
 
-/* Each warp in turn goes as far ahead of the others as it can. */
-void run_round(bool downwards) {
-    unsigned n_warps = (n_threads + LANES - 1) / LANES;
-    for (unsigned k = 0; k < n_warps; k++) {
-        unsigned first = (downwards ? n_warps - 1 - k : k) * LANES;
-        run_warp(first, std::min(LANES, n_threads - first), downwards);
-    }
-}
-
-unsigned count(State state) {
-    unsigned n = 0;
-    for (unsigned i = 0; i < n_threads; i++) {
-        n += fibers[i].state == state;
-    }
-    return n;
-}
-
-void run_block(bool downwards) {
+void run_block() {
+    unsigned n_in_warp = 0;
     begin_threads();
-    do {
-        run_round(downwards);
-    } while (count(READY));
-    if (count(DONE) < n_threads) {
+    while (run_round()) {
+    }
+    for (unsigned w = 0; w < n_warps(); w++) {
+        n_in_warp += __builtin_popcount(warps[w].in_warp);
+    }
+    if (n_at_barrier || n_in_warp) {
         emulator_fault("%s, block %u %u %u: %u threads have ended, %u wait at a barrier, the "
                        "others for lanes of their warp that do not come",
                        emulator_now.kernel, emulator_block.x, emulator_block.y, emulator_block.z,
-                       count(DONE), n_at_barrier);
+                       n_threads - n_at_barrier - n_in_warp, n_at_barrier);
     }
 }
 
@@ -254,6 +278,7 @@ void emulator_run_grid(const char *name, dim3 grid, dim3 block, EmulatorSharing 
     n_threads = block.x * block.y * block.z;
     dynamic_bytes = shared.asked;
     allowed_bytes = shared.allowed;
+    begin_fibers();
     place_threads();
     /* No block may count on another having run before it: they go up or down, as the seed has it. */
     size_t blocks = (size_t)grid.x * grid.y * grid.z;
@@ -263,7 +288,8 @@ void emulator_run_grid(const char *name, dim3 grid, dim3 block, EmulatorSharing 
         emulator_block = dim3((unsigned)(block % grid.x), (unsigned)(block / grid.x % grid.y),
                               (unsigned)(block / grid.x / grid.y));
         emulator_now.block = (uint32_t)block;
-        run_block((seed + i) & 1);
+        downwards = (seed + i) & 1;
+        run_block();
     }
     emulator_now.kernel = nullptr;
 }
@@ -310,43 +336,44 @@ unsigned emulator_lane() {
     return running % LANES;
 }
 
+static void wait() {
+    warps[running / LANES].ready &= ~(1u << running % LANES);
+    go_to_next();
+}
+
 void __syncthreads() {
     if (++n_at_barrier < n_threads) {
-        wait_as(AT_BARRIER);
+        warps[running / LANES].at_barrier |= 1u << running % LANES;
+        wait();
         return;
     }
     n_at_barrier = 0;
     emulator_now.epoch++;
-    for (unsigned i = 0; i < n_threads; i++) {
-        if (fibers[i].state == AT_BARRIER) {
-            fibers[i].state = READY;
-        }
+    for (unsigned w = 0; w < n_warps(); w++) {
+        warps[w].ready |= warps[w].at_barrier;
+        warps[w].at_barrier = 0;
     }
 }
 
 /* The last lane to come lets the others go. */
 static void meet(unsigned mask) {
-    unsigned first = running / LANES * LANES, n = std::min(LANES, n_threads - first);
     Warp *warp = &warps[running / LANES];
-    mask &= n < 32 ? (1u << n) - 1 : ~0u;
-    if (!(mask >> running % LANES & 1)) {
+    uint32_t mine = 1u << running % LANES;
+    mask &= lanes_of(running / LANES);
+    if (!(mask & mine)) {
         emulator_fault("%s: a lane is not in the mask it waits with", emulator_now.kernel);
     }
-    if (warp->waiting && warp->mask != mask) {
+    if (warp->in_warp && warp->mask != mask) {
         emulator_fault("%s: lanes of a warp wait with different masks", emulator_now.kernel);
     }
     warp->mask = mask;
-    warp->waiting |= 1u << running % LANES;
-    if (warp->waiting != mask) {
-        wait_as(IN_WARP);
+    warp->in_warp |= mine;
+    if (warp->in_warp != mask) {
+        wait();
         return;
     }
-    warp->waiting = 0;
-    for (unsigned i = 0; i < n; i++) {
-        if (fibers[first + i].state == IN_WARP) {
-            fibers[first + i].state = READY;
-        }
-    }
+    warp->ready |= mask;
+    warp->in_warp = 0;
 }
 
 void __syncwarp(unsigned mask) {
