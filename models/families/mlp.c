@@ -44,6 +44,7 @@ static uint32_t enter_root(PlanGraph *graph, uint32_t root, uint32_t x, uint64_t
     for (unsigned i = 0; i < 2; i++) {
         plan_graph_hold_argument(graph, casts[i]);
     }
+    plan_graph_let_go_after(graph, casts[0], casts[1]); /* a tuple, which goes from its end */
     return casts[0];
 }
 
