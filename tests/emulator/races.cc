@@ -30,7 +30,8 @@
 
 namespace {
 
-constexpr uintptr_t PAGE = 64, COARSEST = 16; /* bytes */
+constexpr uintptr_t PAGE = 64; /* bytes */
+constexpr unsigned COARSEST = 4, FINER = 2, FINEST = 0;
 constexpr size_t RECENT = 1024, MOST_PAGES = 1 << 18;
 
 /* Who touched some bytes last, and whether others have too; all zeros: nobody. */
@@ -42,7 +43,7 @@ struct Touch {
 struct Page {
     uint64_t launch = 0, block_run = 0; /* of which the records are */
     EmulatorSpan span = {};
-    uintptr_t unit = COARSEST; /* bytes of a record */
+    unsigned unit = COARSEST; /* a record is of 1 << unit bytes */
     std::vector<Touch> writes, reads;
 };
 
@@ -60,16 +61,16 @@ uint64_t met_launch, seen_block_run;
 void forget(Page *page) {
     page->unit = COARSEST;
     for (auto *touches : {&page->writes, &page->reads}) {
-        touches->assign(PAGE / COARSEST, Touch());
+        touches->assign(PAGE >> COARSEST, Touch());
     }
 }
 
 /* As many records as that takes, each what the larger one was. */
-void refine(Page *page, uintptr_t unit) {
+void refine(Page *page, unsigned unit) {
     for (auto *touches : {&page->writes, &page->reads}) {
-        std::vector<Touch> finer(PAGE / unit);
+        std::vector<Touch> finer(PAGE >> unit);
         for (uintptr_t i = 0; i < finer.size(); i++) {
-            finer[i] = (*touches)[i * unit / page->unit];
+            finer[i] = (*touches)[i << unit >> page->unit];
         }
         touches->swap(finer);
     }
@@ -143,8 +144,8 @@ enum How {
 const char *const names[] = {"reads", "writes", "changes"};
 
 void touch_unit(uintptr_t at, Page *page, How how) {
-    Touch *write = &page->writes[at % PAGE / page->unit];
-    Touch *read = &page->reads[at % PAGE / page->unit];
+    Touch *write = &page->writes[at % PAGE >> page->unit];
+    Touch *read = &page->reads[at % PAGE >> page->unit];
     const EmulatorSpan &span = page->span;
     if (!is_ordered(*write, how == CHANGES)) {
         tell(names[how], at, span, ", which another thread writes, and nothing comes between");
@@ -166,24 +167,24 @@ void touch_part(uintptr_t at, uintptr_t end, Page *page, How how) {
         tell(names[how], at < span.begin ? at : std::max(at, span.end), span,
              ", which is outside of it");
     }
-    uintptr_t unit = (at | end) % 16 == 0 ? 16 : (at | end) % 4 == 0 ? 4 : 1;
+    unsigned unit = (at | end) % 16 == 0 ? COARSEST : (at | end) % 4 == 0 ? FINER : FINEST;
     if (unit < page->unit) {
         refine(page, unit);
     }
-    for (; at < end; at += page->unit) {
+    for (; at < end; at += (uintptr_t)1 << page->unit) {
         touch_unit(at, page, how);
     }
 }
 
 void touch(const void *pointer, size_t bytes, How how) {
-    if (!emulator_now.kernel) {
-        return; /* the host's own code, in the same file */
-    }
     uintptr_t at = (uintptr_t)pointer, end = at + bytes;
+    if (!emulator_now.kernel || emulator_is_on_stack(at)) {
+        return; /* the host's own code, in the same file, or what is the thread's own */
+    }
     while (at < end) {
         Page *page = page_of(at);
         uintptr_t until = std::min(end, (at / PAGE + 1) * PAGE);
-        if (page->span.kind == EMULATOR_HOST && how != READS && !emulator_is_on_stack(at)) {
+        if (page->span.kind == EMULATOR_HOST && how != READS) {
             emulator_fault("%s, block %u, thread %u writes to the host's memory at %#zx",
                            emulator_now.kernel, emulator_now.block, emulator_now.thread,
                            (size_t)at);
