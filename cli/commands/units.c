@@ -211,6 +211,7 @@ static const CliCommand command = {
     .summary = "Says which parameters are gathered, used and dropped together.",
     .examples = "Examples:\n  foreshard units gpt2 -n 8\n"
                 "  foreshard units llama2-7b -n 64 --wrap every=4 --flavour fsdp1\n"
+                "  foreshard units gpt2 -n 8 --wrap 'module=GptBlock|Linear'\n"
                 "  foreshard units t5-toy -n 2 --tree\n\n"
                 "Exit status: 0 shown; 2 the input cannot be read, or a setting is refused.",
 };
