@@ -161,6 +161,8 @@ static void others_words(void) {
         {"H100,8,PyTorch,ZeRO-2,x,2,bf16,,,512", "sharding=grad-op"},
         {"H100,8,PyTorch FSDP2,FSDP2,x,2,\"fp32 master, bf16 compute\",,,512", "param_dtype=bf16"},
         {"H100,8,torchtitan,FSDP2,x,2,FP8 (rowwise),,,512", "float8=rowwise"},
+        {"H100,8,PyTorch FSDP1,FSDP,x,2,fp8 (Transformer Engine),,,512", "float8=delayed"},
+        {"H100,8,PyTorch FSDP1,FSDP,x,2,fp8 delayed scaling,no,,512", "float8=delayed"},
         {"H100,8,torchtitan,FSDP2 + async TP,x,2,bf16,yes,2,512", "async_tensor=yes"},
         {"H100,8,PyTorch FSDP2,FSDP2,x,2,bf16,regional,,512", "kernels=compiled"},
         {"H100,8,PyTorch FSDP2,FSDP2,Qwen/Qwen3-32B,2,bf16,,,512", "network.qk_norm=head"},
