@@ -183,7 +183,7 @@ static void other_words(void) {
         {"plan gpt-toy --checkpointing true", "; did you mean full?"},
         {"plan gpt-toy --checkpointing on", "; did you mean full?"},
         {"plan gpt-toy --offload cpu", "; did you mean params?"},
-        {"plan gpt-toy --float8", " --float8; it is one of none, tensorwise, rowwise\n"},
+        {"plan gpt-toy --float8", " --float8; it is one of none, tensorwise, rowwise, delayed\n"},
         {"run gpt-toy --cluster a100-node", "--cluster; foreshard predict has it (and run --pace"},
         {"plan gpt-toy --attn-implementation sdpa", "--attention-kernel flash, or cudnn"},
         {"plan gpt-toy --step-sync false", "did you mean no?"},
