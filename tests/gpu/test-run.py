@@ -299,6 +299,17 @@ def sanitized_case(tap, folder):
 
 # ---- the command -----------------------------------------------------------------------------------
 
+def folder_case(tap, folder):
+    new_folder, name = module_of(RUN).new_folder, os.path.join(folder, 'visits')
+    names = []
+    for _ in range(3):
+        names.append(os.path.basename(new_folder(name)))
+        os.makedirs(os.path.join(folder, names[-1]))
+        open(os.path.join(folder, names[-1], 'results.jsonl'), 'x', encoding='utf-8').close()
+    tap.case('/gpu/run/what an earlier visit left is kept',
+             [] if names == ['visits', 'visits-2', 'visits-3'] else names)
+
+
 def command_cases(tap, folder):
     output = os.path.join(folder, 'results')
     done = run(RUN, '--dry', '--build', BUILD, '--output', output, '--minutes', '2', env=os.environ | {
@@ -397,6 +408,7 @@ def main():
         unfinished_case(tap, folder)
         attempt_case(tap, folder)
         sanitized_case(tap, folder)
+        folder_case(tap, folder)
         command_cases(tap, folder)
         plans_case(tap, folder)
         collectives_case(tap)
