@@ -2,6 +2,7 @@
 #include "exec/host/ops.h"
 
 #include "exec/task.h"
+#include "kernels/at-least.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/matmul.h"
@@ -19,12 +20,10 @@ static void lerp(const ExecTask *t) {
                             dim(t, LERP_N));
 }
 
-/* NaN stays NaN, as in torch.clamp(). */
 static void at_least(const ExecTask *t) {
     float limit = (float)attr(t, AT_LEAST_LIMIT);
     for (size_t i = 0; i < dim(t, AT_LEAST_N); i++) {
-        float x = f32(t, AT_LEAST_X)[i];
-        f32(t, AT_LEAST_Y)[i] = x < limit ? limit : x;
+        f32(t, AT_LEAST_Y)[i] = kernel_at_least(f32(t, AT_LEAST_X)[i], limit);
     }
 }
 

@@ -3,6 +3,7 @@
  */
 #include "kernels/cuda/eight-bit.h"
 
+#include "kernels/at-least.h"
 #include "kernels/cuda/each.cuh"
 #include "kernels/cuda/magnitude.cuh"
 
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(THREADS)
             narrow(&param[i], kernel_adam_one_step(widen(param[i]), m, v, &one));
         }
         float most = largest(m), most_sq = largest(v); /* waits for all to have read absmax */
-        float absmax = most < least ? least : most, absmax_sq = most_sq < least ? least : most_sq;
+        float absmax = kernel_at_least(most, least), absmax_sq = kernel_at_least(most_sq, least);
         if (threadIdx.x == 0) {
             (in_one ? exp_avg.absmax : exp_avg.most)[b] = in_one ? absmax : most;
             (in_one ? exp_avg_sq.absmax : exp_avg_sq.most)[b] = in_one ? absmax_sq : most_sq;

@@ -1,6 +1,7 @@
 /* kernels/cuda/elementwise.cu - see elementwise.h. Bound: memory. */
 #include "kernels/cuda/elementwise.h"
 
+#include "kernels/at-least.h"
 #include "kernels/cuda/each.cuh"
 
 using namespace cu;
@@ -145,7 +146,7 @@ struct AtMost {
 struct AtLeast {
     float limit;
     __device__ void operator()(const float *in, float *out) const {
-        out[0] = in[0] < limit ? limit : in[0]; /* likewise */
+        out[0] = kernel_at_least(in[0], limit);
     }
 };
 

@@ -1,6 +1,7 @@
 /* kernels/host/eight-bit.c - see eight-bit.h. */
 #include "kernels/host/eight-bit.h"
 
+#include "kernels/at-least.h"
 #include "kernels/host/float8.h"
 
 static float number_of(const KernelState8bit *state, size_t i) {
@@ -18,16 +19,11 @@ static float second_moment(const KernelState8bit *state, size_t i, float g,
     return kernel_moved(number_of(state, i), g * g, one->rest2);
 }
 
-/* As torch.clip(): NaN is not lifted. */
-static float at_least(float least, float x) {
-    return x < least ? least : x;
-}
-
 /* A block's new numbers, over the largest of them, which is given back. */
 static float scale(float *block, float least) {
     float most = kernel_magnitude_f32(block, KERNEL_BYTE_BLOCK);
     for (size_t i = 0; i < KERNEL_BYTE_BLOCK; i++) {
-        block[i] /= at_least(least, most);
+        block[i] /= kernel_at_least(most, least);
     }
     return most;
 }
@@ -51,8 +47,8 @@ void kernel_adam_8bit(float *param, const float *grad, const KernelState8bit *ex
     for (size_t from = 0; from < n; from += KERNEL_BYTE_BLOCK) {
         float m[KERNEL_BYTE_BLOCK], v[KERNEL_BYTE_BLOCK];
         step_block(m, v, param, grad, from, exp_avg, exp_avg_sq, one);
-        exp_avg->absmax[from / KERNEL_BYTE_BLOCK] = at_least(least, scale(m, least));
-        exp_avg_sq->absmax[from / KERNEL_BYTE_BLOCK] = at_least(least, scale(v, least));
+        exp_avg->absmax[from / KERNEL_BYTE_BLOCK] = kernel_at_least(scale(m, least), least);
+        exp_avg_sq->absmax[from / KERNEL_BYTE_BLOCK] = kernel_at_least(scale(v, least), least);
         kernel_put_codes(exp_avg->codes + from, m, exp_avg->map, KERNEL_BYTE_BLOCK);
         kernel_put_codes(exp_avg_sq->codes + from, v, exp_avg_sq->map, KERNEL_BYTE_BLOCK);
     }
