@@ -144,8 +144,11 @@ static bool run(CliTrainCase *c, CliTrainCase *like, CliTrainRow *row, GError **
 /* Up to its settings. */
 static void open_case(CliTrainCase *c, const CliCsv *csv, const CliCsvRow *row,
                       CliPublished *published, bool without_fits, unsigned n_unfit) {
-    *c = (CliTrainCase){
-        .csv = csv, .source = row, .published = published, .said = g_string_new(NULL)};
+    *c = (CliTrainCase){.csv = csv,
+                        .source = row,
+                        .without_fits = without_fits,
+                        .published = published,
+                        .said = g_string_new(NULL)};
     c->row = cli_train_row_complete(csv, row, c->said);
     c->settings = cli_rules_apply(cli_published_rules(published), csv, &c->row,
                                   without_fits ? csv->name : NULL, n_unfit);
@@ -174,11 +177,10 @@ static bool has_same_settings(const CliTrainCase *a, const CliTrainCase *b) {
 }
 
 /* Of a case that did not fit: with the rules for that, where they make it smaller. */
-static bool predict_unfit(CliTrainCase *c, bool without_fits, unsigned n_unfit,
-                          CliTrainRow *changed, GError **error) {
+static bool predict_unfit(CliTrainCase *c, unsigned n_unfit, CliTrainRow *changed, GError **error) {
     g_auto(CliTrainCase) next;
     CliTrainRow row;
-    open_case(&next, c->csv, c->source, c->published, without_fits, n_unfit);
+    open_case(&next, c->csv, c->source, c->published, c->without_fits, n_unfit);
     if (has_same_settings(c, &next)) {
         return true;
     }
@@ -198,14 +200,14 @@ static bool predict_unfit(CliTrainCase *c, bool without_fits, unsigned n_unfit,
 }
 
 /* What ran has fit: where it does not, rules for that are tried one after the other. */
-static bool predict_what_fits(CliTrainCase *c, CliTrainCase *like, bool without_fits,
-                              CliTrainRow *ret_row, GError **error) {
+static bool predict_what_fits(CliTrainCase *c, CliTrainCase *like, CliTrainRow *ret_row,
+                              GError **error) {
     unsigned most = cli_rules_most_unfit(cli_published_rules(c->published));
     if (!predict_case(c, like, ret_row, error)) {
         return false;
     }
     for (unsigned i = 1; i <= most && !ret_row->skipped && !ret_row->fits; i++) {
-        if (!predict_unfit(c, without_fits, i, ret_row, error)) {
+        if (!predict_unfit(c, i, ret_row, error)) {
             cli_train_row_clear(ret_row);
             return false;
         }
@@ -217,7 +219,7 @@ bool cli_train_predict(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished
                        CliTrainRow *ret_row, GError **error) {
     g_auto(CliTrainCase) c;
     open_case(&c, csv, csv_row, published, false, 0);
-    return predict_what_fits(&c, NULL, false, ret_row, error);
+    return predict_what_fits(&c, NULL, ret_row, error);
 }
 
 bool cli_train_settle(const CliCsv *csv, const CliCsvRow *csv_row, CliPublished *published,
@@ -233,15 +235,17 @@ bool cli_train_predict_twice(const CliCsv *csv, const CliCsvRow *csv_row, CliPub
     g_auto(CliTrainCase) c, without;
     open_case(&c, csv, csv_row, published, false, 0);
     open_case(&without, csv, csv_row, published, true, 0);
-    if (!predict_what_fits(&c, NULL, false, ret_row, error)) {
+    bool is_same =
+        has_same_settings(&c, &without); /* then what else makes it fit is the same, too */
+    if (!predict_what_fits(&c, NULL, ret_row, error)) {
         return false;
     }
     *ret_without_ms = ret_row->skipped ? NAN : ret_row->predicted_ms;
-    if (ret_row->skipped || has_same_settings(&c, &without)) {
+    if (ret_row->skipped || is_same) {
         return true;
     }
     CliTrainRow row;
-    if (!predict_what_fits(&without, &c, true, &row, error)) {
+    if (!predict_what_fits(&without, &c, &row, error)) {
         cli_train_row_clear(ret_row);
         return false;
     }

@@ -15,6 +15,7 @@
 typedef struct {
     const CliCsv *csv;
     const CliCsvRow *source; /* as the table has it */
+    bool without_fits;       /* as though nothing had been fitted to the table */
     CliCsvRow row;           /* its open fields filled */
     CliPublished *published;
     GPtrArray *settings; /* PlanIniEntry */
