@@ -112,11 +112,18 @@ void model_end_part(const ModelWalk *w) {
     w->graph->now.fused &= !w->graph->now.in_parts;
 }
 
-/* As torchtitan chooses: of blocks, and only where 16 divides both sides. */
+static bool is_in_block(const ModelWalk *w, const ModelLayer *layer) {
+    return layer->module != PLAN_NONE && plan_graph_is_in_block(w->graph, layer->module);
+}
+
+/* With dynamic scales, as torchtitan chooses: of blocks, and only where 16 divides both sides. */
 static bool is_in_float8(const ModelWalk *w, const ModelLayer *layer, uint64_t out, uint64_t in) {
-    return w->graph->float8 && w->graph->float8 != PLAN_FLOAT8_DELAYED &&
-           layer->module != PLAN_NONE && out % 16 == 0 && in % 16 == 0 &&
-           plan_graph_is_in_block(w->graph, layer->module);
+    return w->graph->float8 && w->graph->float8 != PLAN_FLOAT8_DELAYED && out % 16 == 0 &&
+           in % 16 == 0 && is_in_block(w, layer);
+}
+
+static bool has_delayed_scales(const ModelWalk *w, const ModelLayer *layer) {
+    return w->graph->float8 == PLAN_FLOAT8_DELAYED && is_in_block(w, layer);
 }
 
 /* x is cast to what products compute in, and what they make back, by the layer itself. */
@@ -130,11 +137,6 @@ static uint32_t run_four_bits(const ModelWalk *w, const ModelLayer *layer, uint3
     uint32_t y = plan_graph_four_bit_linear(
         w->graph, (uint32_t[]){given, layer->weight, layer->bias}, w->rows, out, in);
     return plan_graph_cast(w->graph, y, own);
-}
-
-static bool has_delayed_scales(const ModelWalk *w, const ModelLayer *layer) {
-    return w->graph->float8 == PLAN_FLOAT8_DELAYED && layer->module != PLAN_NONE &&
-           plan_graph_is_in_block(w->graph, layer->module);
 }
 
 static bool is_in_four_bits(const ModelWalk *w, const ModelLayer *layer) {

@@ -151,19 +151,21 @@ static bool offloads_as_known(const PlanStrategy *s) {
 /* Of a block that is called with more, a reentrant checkpoint adds up gradients before it gives
  * them back. */
 static bool blocks_have_one_argument(const PlanRun *run) {
-    uint32_t n_most = 0;
     for (uint32_t i = 0; i < run->graph->steps->len; i++) {
         const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
-        uint32_t n = 0;
-        for (uint32_t j = 0; j < step->n_values && step->kind == PLAN_STEP_ENTER &&
-                             run->modules.is_checkpointed[step->index];
-             j++) {
-            n +=
-                plan_graph_wants_gradient(run->graph, plan_graph_ref(run->graph, step->values + j));
+        if (step->kind != PLAN_STEP_ENTER || !run->modules.is_checkpointed[step->index]) {
+            continue;
         }
-        n_most = MAX(n_most, n);
+        uint32_t n = 0;
+        for (uint32_t j = 0; j < step->n_values; j++) {
+            uint32_t value = plan_graph_ref(run->graph, step->values + j);
+            n += plan_graph_wants_gradient(run->graph, value);
+        }
+        if (n > 1) {
+            return false;
+        }
     }
-    return n_most <= 1;
+    return true;
 }
 
 /* Until 2.0 PyTorch itself fails but where the checkpoint is reentrant, and parameters are flat. */
@@ -211,9 +213,8 @@ static bool blocks_are_not_split(const PlanRun *run, GError **error) {
                           "unit %s lies inside %s, which is checkpointed; that needs eager "
                           "kernels, PyTorch 2.5 or later (until 2.0 also FSDP1 with "
                           "use_orig_params=no, blocks that are units, checkpointed inside, of one "
-                          "argument), and "
-                          "offload=none (with shards also params): set those, wrap=block, or "
-                          "checkpointing=none",
+                          "argument), and offload=none (with shards also params): set those, "
+                          "wrap=block, or checkpointing=none",
                           plan_graph_module_at(run->graph, run->units[u].module)->name,
                           plan_graph_module_at(run->graph, up)->name);
         }
@@ -316,10 +317,10 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
     return true;
 }
 
-/* What Transformer Engine asks of a product in float8 (pytorch/utils.py, assert_dim_for_fp8_exec).
- */
+/* What Transformer Engine asks of a product (pytorch/utils.py, assert_dim_for_fp8_exec). */
 static bool delayed_sides_divide(const PlanRun *run, GError **error) {
-    for (uint32_t i = 0; i < run->graph->ops->len; i++) {
+    bool is_delayed = run->strategy->float8 == PLAN_FLOAT8_DELAYED;
+    for (uint32_t i = 0; is_delayed && i < run->graph->ops->len; i++) {
         const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
         if ((PlanGraphKind)op->kind != PLAN_GRAPH_DELAYED_LINEAR) {
             continue;
