@@ -7,11 +7,6 @@
 static const double ONE_BYTE_MIB = 1.0 / (1 << 20);
 
 /* Settings that must have the one value a plan stands for. */
-static bool is_before_2_1(const Recording *recording) {
-    const char *torch = recorded_text(recording->header, "torch");
-    return g_str_has_prefix(torch, "1.") || g_str_has_prefix(torch, "2.0.");
-}
-
 static bool expressible(const Recording *recording, JsonObject *shape, JsonObject *options,
                         GError **error) {
     bool casts_inputs = g_str_has_prefix(recorded_text(options, "mode"), "fsdp") &&
@@ -24,7 +19,7 @@ static bool expressible(const Recording *recording, JsonObject *shape, JsonObjec
     if (recorded_int(options, "batch") < 1 || recorded_int(options, "accumulate") < 1) {
         return recording_refuse(recording, error, "batch or accumulate (a step of no sequence)");
     }
-    if (recorded_yes(options, "reentrant") && !is_before_2_1(recording)) {
+    if (recorded_yes(options, "reentrant") && !recording_is_before_2_1(recording)) {
         return recording_refuse(recording, error, "reentrant (but before PyTorch 2.1)");
     }
     if (is_recorded(options, "ignored") && recorded_is(options, "mode", "fsdp2") &&

@@ -29,6 +29,7 @@ gint64 recorded_int(JsonObject *object, const char *key); /* 0: none */
 bool recorded_is(JsonObject *object, const char *key, const char *text);
 
 bool recording_has_experts(const Recording *recording);
+bool recording_is_before_2_1(const Recording *recording); /* by which PyTorch it was made */
 /* Sets error: a plan cannot express that yet. Returns false. */
 bool recording_refuse(const Recording *recording, GError **error, const char *what);
 

@@ -137,11 +137,14 @@ bool recording_has_third_kind(const Recording *recording) {
     return recorded_yes(options, "ddp_static_graph") && recorded_int(options, "accumulate") == 1;
 }
 
+bool recording_is_before_2_1(const Recording *recording) {
+    const char *torch = recorded_text(recording->header, "torch");
+    return g_str_has_prefix(torch, "1.") || g_str_has_prefix(torch, "2.0.");
+}
+
 bool recording_knows_lanes(const Recording *recording) {
     JsonObject *options = json_object_get_object_member(recording->header, "options");
-    const char *torch = recorded_text(recording->header, "torch");
-    bool is_before_2_1 = g_str_has_prefix(torch, "1.") || g_str_has_prefix(torch, "2.0.");
-    return !recorded_is(options, "mode", "ddp") && !is_before_2_1 &&
+    return !recorded_is(options, "mode", "ddp") && !recording_is_before_2_1(recording) &&
            !recorded_is(options, "pipeline_schedule", "interleaved-1f1b");
 }
 
