@@ -7,7 +7,7 @@
 static const struct {
     const char *theirs, *ours;
 } words[] = {
-    {"gpus num-gpus world-size nproc n-gpus nproc-per-node num-processes",
+    {"gpus num-gpus world world-size nproc n-gpus nproc-per-node num-processes",
      "--ranks (-n), of all nodes"},
     {"nodes num-nodes nnodes num-machines",
      "--ranks (-n), of all nodes; --cluster NAME:NODES has more of them"},
@@ -19,7 +19,16 @@ static const struct {
     {"amp-fp8 te transformer-engine fp8-autocast fp8-recipe delayed-scaling fc-type",
      "--float8 delayed"},
     {"fsdp1 fsdp2 fsdp-version", "--flavour (fsdp1 or fsdp2)"},
-    {"hsdp mesh device-mesh dp-replicate", "--sharding hybrid, with --replicate groups"},
+    {"hsdp mesh device-mesh dp-replicate data-parallel-replicate-degree",
+     "--sharding hybrid, with --replicate groups"},
+    {"dp dp-shard data-parallel-size data-parallel-shard-degree",
+     "--ranks (-n), all of them: what other parallelism leaves is data parallel"},
+    {"sharding-strategy fsdp-sharding-strategy",
+     "--sharding (full is FULL_SHARD, grad-op SHARD_GRAD_OP)"},
+    {"auto-wrap auto-wrap-policy wrap-policy wrapping transformer-layer-cls-to-wrap "
+     "fsdp-transformer-layer-cls-to-wrap",
+     "--wrap (block, or module=CLASS)"},
+    {"prefetch", "--backward-prefetch, and --forward-prefetch"},
     {"fsdp zero zero1 zero2 zero3 zero-stage deepspeed ddp data-parallel strategy-name",
      "--sharding (full is ZeRO 3, grad-op 2, optimizer-only 1, none DDP)"},
     {"gradient-checkpointing activation-checkpointing ac checkpoint recompute "
@@ -31,9 +40,11 @@ static const struct {
     {"per-device-train-batch-size micro-batch-size local-batch-size batch mbs batch-size",
      "--micro-batch, of a rank and pass"},
     {"train-batch-size global-batch-size gbs", "--global-batch, in sequences"},
-    {"seq-len seq-length max-seq-len max-seq-length max-length context-length sequence-length "
-     "block-size "
-     "model-max-length",
+    {"train-batch-size global-batch global-batch-size gbs",
+     "--micro-batch, of a rank and pass, with --accumulate passes; foreshard choose has "
+     "--global-batch"},
+    {"sequence seqlen seq-len seq-length max-seq-len max-seq-length max-length ctx context-length "
+     "sequence-length sequence-len block-size model-max-length cutoff-len",
      "--seq"},
     {"packing packed document-length sample-packing", "--document, of so many tokens each"},
     {"tp tensor-parallel tensor-parallel-size tensor-model-parallel-size tensor-parallel-degree",
@@ -45,7 +56,7 @@ static const struct {
     {"max-grad-norm clip-grad gradient-clipping max-norm", "--clip"},
     {"cpu-offload offload-params offload-optimizer", "--offload params (or optimizer)"},
     {"torch-compile jit", "--kernels compiled"},
-    {"optim", "--optimizer, and --optimizer-kernel"},
+    {"optim adam adamw muon sgd", "--optimizer, and --optimizer-kernel"},
     {"lora-r lora use-lora peft", "--lora-rank"},
     {"qlora load-in-4bit bnb-4bit-quant-type quant-type", "--lora-base nf4, with --lora-rank"},
     {"attn attn-implementation attn-impl attention-impl flash-attn flash-attention use-flash-attn",
@@ -53,7 +64,16 @@ static const struct {
     {"bnb-4bit-use-double-quant double-quant", "--lora-base-double yes"},
     {"bnb-4bit-quant-storage quant-storage", "--lora-base-storage"},
     {"learning-rate", "--lr"},
-    {"model", "--network-key of a key; a network is the word behind the command"},
+    {"model config model-name model-name-or-path",
+     "--network-key of a key; a network is the word behind the command"},
+    {"layers num-layers n-layers n-layer num-hidden-layers", "--network-key layers=N"},
+    {"width hidden hidden-size d-model dim n-embd", "--network-key width=N"},
+    {"heads num-heads n-heads n-head num-attention-heads", "--network-key heads=N"},
+    {"ffn ffn-hidden-size intermediate-size d-ff", "--network-key ffn=N"},
+    {"vocab vocab-size padded-vocab-size", "--network-key vocab=N"},
+    {"window sliding-window", "--network-key window=N"},
+    {"loss chunked-loss fused-loss liger liger-kernel use-liger-kernel cut-cross-entropy",
+     "--network-key loss=WAY, as chunked"},
     {"cost max-price max-cost", "--budget, of the whole training; --price is of a GPU and hour"},
     {"num-tokens train-tokens total-tokens", "--tokens"},
     {"hours deadline time-limit max-days max-hours", "--days, of the whole training"},
