@@ -85,8 +85,9 @@ uint32_t model_run_loss_of(const ModelWalk *w, uint32_t logits, uint32_t targets
     PlanGraphResult scalars[] = {{computed, 1}, {computed, 1}};
     int64_t dims[] = {[LOG_SOFTMAX_ROWS] = (int64_t)rows, [LOG_SOFTMAX_COLS] = (int64_t)vocab};
     w->graph->loss_in_place = w->loss_in_place;
-    if (w->loss_in_place) {
-        return run_kernel(w, (uint32_t[]){logits, targets}, dims, dtype);
+    if (w->loss_in_place) { /* whose sums autocast widens */
+        PlanDtype sums = w->graph->now.autocasts ? PLAN_FP32 : dtype;
+        return run_kernel(w, (uint32_t[]){logits, targets}, dims, sums);
     }
     uint32_t logp =
         plan_graph_op(w->graph, PLAN_OP_LOG_SOFTMAX, &logits, computed, rows * vocab, dims, NULL);
