@@ -67,22 +67,27 @@ static Peaks after(const TraceMemoryRow *row) {
     return (Peaks){{row->allocated, row->active, row->reserved}};
 }
 
-/* Construction counts by what it leaves, as in the recordings. */
-static Peaks *peaks_of(const Trace *trace, uint32_t steps) {
+/* Of one rank, for a trace has a rank of each stage. Construction counts by what it leaves, as in
+ * the recordings. */
+static Peaks *peaks_of(const Trace *trace, uint32_t rank, uint32_t steps) {
     Peaks *peaks = g_new0(Peaks, steps);
     Peaks now = {0};
-    guint i = 0;
-    for (; i < trace->memory->len && trace_memory(trace, i)->step < 0; i++) {
-        now = after(trace_memory(trace, i));
-    }
-    for (uint32_t step = 0; step < steps; step++) {
-        peaks[step] = now; /* what lives at its start */
-        for (; i < trace->memory->len && trace_memory(trace, i)->step <= (int32_t)step; i++) {
-            now = after(trace_memory(trace, i));
-            for (unsigned c = 0; c < N_COUNTERS; c++) {
-                peaks[step].most[c] = MAX(peaks[step].most[c], now.most[c]);
-            }
+    uint32_t begun = 0;
+    for (guint i = 0; i < trace->memory->len; i++) {
+        const TraceMemoryRow *row = trace_memory(trace, i);
+        if (row->rank != rank || row->step >= (int32_t)steps) {
+            continue;
         }
+        while ((int32_t)begun <= row->step) {
+            peaks[begun++] = now; /* what lives at its start */
+        }
+        now = after(row);
+        for (unsigned c = 0; begun > 0 && c < N_COUNTERS; c++) {
+            peaks[begun - 1].most[c] = MAX(peaks[begun - 1].most[c], now.most[c]);
+        }
+    }
+    while (begun < steps) {
+        peaks[begun++] = now;
     }
     return peaks;
 }
@@ -115,9 +120,9 @@ int main(int argc, char **argv) {
     g_autoptr(Plan) plan =
         recording ? recording_plan(recording, RECORDING_OF_ALLOCATOR, &error) : NULL;
     uint32_t steps = recording ? recording->summaries->len : 0;
-    g_autoptr(Trace) trace = plan ? oracle_predicted(plan, recording_rank(recording, plan), steps,
-                                                     ORACLE_MEMORY_BYTES, NULL, &error)
-                                  : NULL;
+    uint32_t rank = plan ? recording_rank(recording, plan) : 0;
+    g_autoptr(Trace) trace =
+        plan ? oracle_predicted(plan, rank, steps, ORACLE_MEMORY_BYTES, NULL, &error) : NULL;
     if (!trace) {
         fprintf(stderr, "check-peaks: %s\n", error->message);
         return 2;
@@ -127,7 +132,7 @@ int main(int argc, char **argv) {
     if (!early || (argc > 3 && !late)) {
         return 2;
     }
-    g_autofree Peaks *ours = peaks_of(trace, steps);
+    g_autofree Peaks *ours = peaks_of(trace, rank, steps);
     int differ = compare(argv[1], steps, ours, early, late ? late : early);
     if (!differ) {
         printf("%s: peaks agree in %u steps\n", argv[1], steps);

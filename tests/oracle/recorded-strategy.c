@@ -160,8 +160,8 @@ static void set_muon(JsonObject *options, PlanStrategy *strategy) {
 static bool set_optimizer(JsonObject *options, PlanStrategy *strategy, GError **error) {
     const char *name = recorded_text(options, "optimizer");
     strategy->momentum = recorded_real(options, "momentum");
-    strategy->clip =
-        fabs(recorded_real(options, "clip")); /* PyTorch clips to a negative norm too */
+    /* PyTorch clips to a negative norm too, and to one without bound. */
+    strategy->clip = MIN(fabs(recorded_real(options, "clip")), 1e9);
     strategy->weight_decay =
         is_recorded(options, "weight_decay") ? recorded_real(options, "weight_decay") : -1;
     bool momentum = g_str_equal(name, "sgd") && strategy->momentum != 0;
