@@ -220,6 +220,7 @@ static const char *const runs[] = {"train_context.csv",
                                    "train_fresh_thirteenth.csv",
                                    "train_fresh_twelfth.csv",
                                    "train_fresh_twentieth.csv",
+                                   "train_fresh_twentyeighth.csv",
                                    "train_fresh_twentyfifth.csv",
                                    "train_fresh_twentyfirst.csv",
                                    "train_fresh_twentyfourth.csv",
@@ -343,7 +344,8 @@ static const struct {
     {"train_fresh_seventeenth.csv", 0.015, 0.23}, {"train_fresh_eighteenth.csv", 0.04, 0.185},
     {"train_fresh_nineteenth.csv", 0.02, 0.05},   {"train_fresh_twentieth.csv", 0.135, 0.61},
     {"train_fresh_twentythird.csv", 0.02, 0.065}, {"train_fresh_twentyfifth.csv", 0.02, 0.21},
-    {"train_fresh_twentysixth.csv", 0.045, 0.25}, {"train_fresh_twentyseventh.csv", 0.045, 0.35}};
+    {"train_fresh_twentysixth.csv", 0.045, 0.25}, {"train_fresh_twentyseventh.csv", 0.045, 0.35},
+    {"train_fresh_twentyeighth.csv", 0.02, 0.12}};
 
 static int unmended_at(const CliValidatedTable *t) {
     for (unsigned i = 0; i < G_N_ELEMENTS(unmended); i++) {
