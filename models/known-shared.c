@@ -60,8 +60,9 @@ static const char *not_shared_with(const ModelNetwork *n, const PlanStrategy *s)
     if (model_eager_alone(n)) {
         return model_eager_alone(n);
     }
-    if (n->tied) {
-        return "a head that is the embedding; set tied = no";
+    if (n->tied && s->tensor_plan != PLAN_TENSOR_TORCHTITAN) {
+        return "a head that is the embedding with a tensor_plan that cuts neither or one of them; "
+               "set tied = no, or tensor_plan=torchtitan";
     }
     if (n->qkv != MODEL_QKV_APART || n->qkv_bias) {
         return "q, k and v of one layer, or with biases; set qkv = apart and qkv_bias = no";

@@ -14,6 +14,7 @@
 #include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
 #include "plan/autograd/reentrant.h"
+#include "plan/autograd/shared/shared.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 #include "plan/optimizer/scaler.h"
@@ -21,8 +22,7 @@
 /* The gradient of a row sum is one number, broadcast to the row by a view. */
 static PlanTensor sum_of(PlanRun *run, PlanTracedTarget target, PlanTensor slot,
                          PlanTensor gradient) {
-    uint32_t buffer = plan_run_buffer_of(run, gradient);
-    PlanDtype dtype = (PlanDtype)plan_builder_at(&run->builder, buffer)->dtype;
+    PlanDtype dtype = plan_run_dtype_of(run, gradient);
     PlanTensor sum = plan_run_new_tensor(run, slot.elements, dtype, "gradient_sum");
     if (run->graph->traced) {
         plan_traced_launch_sum(run, target, slot, gradient, sum);
@@ -32,9 +32,8 @@ static PlanTensor sum_of(PlanRun *run, PlanTracedTarget target, PlanTensor slot,
     int64_t rows = (int64_t)gradient.elements, n = (int64_t)slot.elements;
     int64_t of_column[] = {[ADD_COLUMN_ROWS] = rows, [ADD_COLUMN_COLS] = is_view ? n / rows : 0};
     int64_t of_all[] = {[ADD_N] = n, [ADD_NB] = n};
-    LAUNCH_ON(run, PLAN_LANE_COMPUTE, is_view ? PLAN_OP_ADD_COLUMN : PLAN_OP_ADD, PLAN_AXIS_NONE,
-              is_view ? of_column : of_all, NULL, plan_run_operand_of(run, slot),
-              plan_run_operand_of(run, gradient), plan_run_operand_of(run, sum));
+    LAUNCH(run, is_view ? PLAN_OP_ADD_COLUMN : PLAN_OP_ADD, is_view ? of_column : of_all, NULL,
+           slot, gradient, sum);
     return sum;
 }
 
@@ -44,10 +43,11 @@ static void add_into(PlanRun *run, PlanTracedTarget target, PlanTensor *slot, Pl
         *slot = gradient;
         return;
     }
-    PlanTensor sum = sum_of(run, target, *slot, gradient);
-    plan_run_unref(run, *slot);
+    PlanTensor first = *slot, added = plan_shared_addend(run, first, gradient);
+    *slot = sum_of(run, target, first, added);
+    plan_run_unref(run, added);
+    plan_run_unref(run, first);
     plan_run_unref(run, gradient);
-    *slot = sum;
 }
 
 static void add_in_place(PlanRun *run, PlanTensor sum, PlanTensor gradient) {

@@ -51,6 +51,14 @@ static const char *const with_norms_of_heads[] = {
     "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3",
     NULL,
 };
+/* One table is embedding and head. */
+static const char *const with_a_tied_head[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 4 --tensor 2 --micro-batch 6 --checkpointing full",
+    "-n 2 --tensor 2 --micro-batch 6 --accumulate 2 --sharding none --optimizer-kernel fused",
+    "-n 6 --tensor 2 --micro-batch 2 --accumulate 2 --sequence-parallel no",
+    NULL,
+};
 static const char *const with_one_kernel_of_loss[] = {
     "-n 1 --micro-batch 12 --sharding none",
     "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",
@@ -275,6 +283,7 @@ int main(int argc, char **argv) {
         {"of another family, some of it kept", "llama-toy", with_llama},
         {"whose heads of q and k are normalized", "llama-toy --network-key qk_norm=head",
          with_norms_of_heads},
+        {"whose head is the embedding", "llama-toy --network-key tied=yes", with_a_tied_head},
         {"whose loss is one kernel", "llama-toy --network-key loss=kernel",
          with_one_kernel_of_loss},
         {"of shared layers, clipped,", "llama-toy", with_llama_clipped},

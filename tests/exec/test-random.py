@@ -31,6 +31,7 @@ NUMBERS = {
     "weight-decay": (None, "0.1"),
     "rms-norm": (None, None, "ops"),  # rounds otherwise, which Adam can make 3e-5 of a T5's loss
 }
+TIED = "--network-key tied=yes".split()  # half of those whose layers ranks share
 # What does not; None: not given.
 SHARDING = ("none", "optimizer-only", "grad-op", "full", "full", "full", "hybrid --replicate 2")
 CHOICES = {
@@ -118,6 +119,7 @@ def draw(rng, ranks_of):
     words += option("tensor", tensor if tensor > 1 else None)
     words += option("sharding", rng.choice(SHARDING)) + draw_choices(rng, CHOICES)
     network = rng.choice(NETWORKS) if tensor == 1 else "llama-toy"
+    numbers += TIED if tensor > 1 and rng.random() < 0.5 else []
     if network == "gpt-toy-dropout" and "fused" in words:  # whose attention drops nothing on the host
         return draw(rng, ranks_of)
     return network, numbers, words

@@ -334,11 +334,14 @@ static void contradictions(void) {
 /* What ranks would share is of a Llama as torchtitan has it, and divides by them. */
 static void layers_that_are_not_shared(void) {
     static const struct {
-        const char *more, *expected;
+        const char *more, *expected, *words;
     } cases[] = {
         {"family=gpt\nheads=2\n", "is not planned for families other than llama"},
         {"family=llama\nheads=2\nkv_heads=1\n", "does not divide kv_heads (1)"},
-        {"family=llama\nheads=2\nkv_heads=2\ntied=yes\n", "a head that is the embedding"},
+        {"family=llama\nheads=2\nkv_heads=2\ntied=yes\n",
+         "a head that is the embedding with a tensor_plan that cuts neither or one of them; set "
+         "tied = no, or tensor_plan=torchtitan",
+         "tensor_plan=transformers sequence_parallel=no"},
         {"family=llama\nheads=2\nkv_heads=2\nqkv=joined\n", "q, k and v of one layer"},
         {"family=llama\nheads=2\nkv_heads=2\nqk_norm=width\n", "norms over the whole of q and k"},
         {"family=llama\nheads=2\nkv_heads=2\nloss=metered\n", "a metered or chunked loss"},
@@ -346,7 +349,9 @@ static void layers_that_are_not_shared(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text = g_strdup_printf(
             "[network]\n%slayers=1\nwidth=8\nffn=8\nvocab=12\nseq=8\n", cases[i].more);
-        g_autoptr(GError) error = test_plan_error(text, "ranks=4 tensor=2");
+        g_autofree char *words =
+            g_strconcat("ranks=4 tensor=2 ", cases[i].words ? cases[i].words : "", NULL);
+        g_autoptr(GError) error = test_plan_error(text, words);
         g_assert_nonnull(strstr(error->message, cases[i].expected));
     }
 }

@@ -33,16 +33,25 @@ bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter) {
     return p->split == PLAN_SPLIT_NONE && !p->sees_all && plan_graph_cuts_tokens(run->graph);
 }
 
+static PlanTensor own_rows(PlanRun *run, PlanTensor whole, uint64_t elements) {
+    PlanTensor mine = new_like(run, whole, elements, "rows");
+    begin_of_rank(
+        run, PLAN_OP_PART,
+        DIMS([PART_N] = (int64_t)elements, [PART_RANKS] = (int64_t)run->graph->shared.tensor));
+    LAUNCH_BEGUN(run, whole, mine);
+    return mine;
+}
+
+PlanTensor plan_shared_addend(PlanRun *run, PlanTensor sum, PlanTensor gradient) {
+    return run->graph->shared.tensor > 1 && gradient.elements > sum.elements
+               ? own_rows(run, gradient, sum.elements)
+               : plan_run_ref(run, gradient);
+}
+
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient) {
     const PlanGraphParameter *p = plan_run_parameter(run, parameter);
     if (gradient.elements > p->elements) {
-        PlanTensor mine = new_like(run, gradient, p->elements, "rows");
-        begin_of_rank(
-            run, PLAN_OP_PART,
-            DIMS([PART_N] = (int64_t)p->elements, [PART_RANKS] =
-                                                      (int64_t)run->graph->shared.tensor));
-        LAUNCH_BEGUN(run, gradient, mine);
-        return mine;
+        return own_rows(run, gradient, p->elements);
     }
     return plan_shared_is_summed(run, parameter)
                ? plan_shared_reduced(run, gradient, PLAN_REDUCTION_SUM)

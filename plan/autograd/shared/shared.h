@@ -29,6 +29,9 @@ PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
 /* Whether each tensor rank makes the parameter's gradient of its own tokens only, so that the
  * ranks' must be summed. */
 bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter);
+/* What of a gradient is added to the sum of those that have come: all of it, but of a whole table's
+ * this rank's rows, where its head has given those. */
+PlanTensor plan_shared_addend(PlanRun *run, PlanTensor sum, PlanTensor gradient);
 /* A parameter's gradient settled between tensor ranks: the sum of what each made of its own tokens,
  * or this rank's rows of a whole table's gradient. PLAN_NO_TENSOR: it needs no settling. */
 PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor gradient);

@@ -34,6 +34,15 @@ def _join_meshes_outside_fake_mode(recorder):
 
 
 def share_layers(network, mesh, options):
+    """parallelize_module gives each module a parameter of its own: tied ones are tied again, as DTensors."""
+    _share(network, mesh, options)
+    if network.shape.tied:
+        if options.tensor_plan != "torchtitan":
+            raise SystemExit("--tied beside --tensor: in other plans embedding and head have not the same part of the table")
+        network.head.weight = network.embed.weight
+
+
+def _share(network, mesh, options):
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel,
                                                    SequenceParallel, parallelize_module)
