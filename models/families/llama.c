@@ -57,7 +57,10 @@ static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, 
     if (w->graph->shared.whole_ends) {
         PlanGraphTokens own = model_llama_tokens_between(llama);
         uint32_t x = model_run_embedding(w, embed, tokens, w->rows, llama->vocab_of_table);
-        return plan_graph_shared_taken(w->graph, x, &own);
+        plan_graph_hook_computes(w->graph);
+        x = plan_graph_shared_taken(w->graph, x, &own);
+        plan_graph_close(w->graph, embed->module, x);
+        return x;
     }
     uint32_t mask;
     plan_graph_enter(w->graph, embed->module, &tokens, 1);
@@ -65,8 +68,11 @@ static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, 
                                            llama->vocab, &mask);
     uint32_t results[] = {rows, mask};
     plan_graph_leave(w->graph, results, 2);
+    plan_graph_hook_computes(w->graph);
     plan_graph_zero_masked(w->graph, mask, rows, w->rows, w->width);
-    return model_llama_join_ranks(llama, rows);
+    uint32_t x = model_llama_join_ranks(llama, rows);
+    plan_graph_close(w->graph, embed->module, x);
+    return x;
 }
 
 /* The head's call gathers the tokens, and gives this rank's logits. */
@@ -91,7 +97,9 @@ static uint32_t run_head(const ModelLlama *llama, const ModelLayer *norm, const 
     if (w->graph->shared
             .whole_ends) { /* by a hook of the head's, whose caller holds what it read */
         uint32_t own = logits;
+        plan_graph_hook_computes(w->graph);
         logits = plan_graph_shared_whole(w->graph, own, w->rows, llama->vocab);
+        plan_graph_close(w->graph, head->module, logits);
         plan_graph_keep(w->graph, normed);
         plan_graph_let_go_after(w->graph, normed, own);
     }

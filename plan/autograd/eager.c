@@ -374,20 +374,27 @@ void plan_run_end_frame(PlanRun *run) {
     run->frames.buffers.len = n_buffers;
 }
 
-static void leave(PlanRun *run, const PlanGraphStep *step) {
+static void close_unit(PlanRun *run, const PlanGraphStep *step) {
     uint32_t unit = run->modules.unit_closed_by[step->index];
-    plan_run_end_frame(run);
-    plan_run_at(run, run->builder.phase, step->index);
-    if (run->modules.is_checkpointed[step->index] && !run->graph->evaluates) {
-        plan_run_leave_checkpoint(run);
-    }
     if (unit != PLAN_NONE) {
+        plan_run_at(run, run->builder.phase, step->index);
         if (run->graph->evaluates) {
             run->units[unit].is_returned_to = false;
         } else if (run->builder.phase != PLAN_PHASE_RECOMPUTE) {
             leave_unit(run, step, unit, run->units[unit].n_aliases);
         }
         plan_run_hook_of(run, run->flavour->post_forward, unit);
+    }
+}
+
+static void leave(PlanRun *run, const PlanGraphStep *step) {
+    plan_run_end_frame(run);
+    plan_run_at(run, run->builder.phase, step->index);
+    if (run->modules.is_checkpointed[step->index] && !run->graph->evaluates) {
+        plan_run_leave_checkpoint(run);
+    }
+    if (!step->is_closed_later) {
+        close_unit(run, step);
     }
 }
 
@@ -406,6 +413,9 @@ void plan_run_step(PlanRun *run, uint32_t id) {
         break;
     case PLAN_STEP_LEAVE:
         leave(run, step);
+        break;
+    case PLAN_STEP_CLOSE:
+        close_unit(run, step);
         break;
     }
 }

@@ -53,6 +53,10 @@ void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *argumen
 void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
                            unsigned n);
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n);
+/* The module that was just left has a hook that computes before those of a unit: what is walked
+ * from here on until the module is closed, with what the hook gives. */
+void plan_graph_hook_computes(PlanGraph *graph);
+void plan_graph_close(PlanGraph *graph, uint32_t module, uint32_t result);
 /* A plain function: what is walked until it returns counts as that module's, but no hooks run. */
 void plan_graph_call(PlanGraph *graph, uint32_t module);
 void plan_graph_return(PlanGraph *graph);

@@ -84,6 +84,7 @@ typedef enum {
     PLAN_STEP_OP,
     PLAN_STEP_RETURN, /* its forward has returned: its local variables are freed */
     PLAN_STEP_LEAVE,  /* its forward hooks have run: its arguments are freed */
+    PLAN_STEP_CLOSE,  /* the rest of its hooks have: what a hook before computed is its result */
 } PlanGraphStepKind;
 
 typedef struct {
@@ -91,9 +92,10 @@ typedef struct {
     uint32_t index;      /* op or module */
     uint32_t releases;   /* values freed after this step: the first in the releases array, */
     uint32_t n_releases; /* and how many */
-    uint32_t values;     /* ENTER: arguments, LEAVE: results, in value_refs */
+    uint32_t values;     /* ENTER: arguments, LEAVE, CLOSE: results, in value_refs */
     uint32_t n_values;
-    bool takes_over; /* ENTER: the caller holds no reference to the arguments meanwhile */
+    bool takes_over;      /* ENTER: the caller holds no reference to the arguments meanwhile */
+    bool is_closed_later; /* LEAVE: there is a CLOSE */
 } PlanGraphStep;
 
 /* How long the training loop holds what the root's forward returned beside the loss. */

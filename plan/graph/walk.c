@@ -103,6 +103,18 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     }
 }
 
+void plan_graph_hook_computes(PlanGraph *graph) {
+    PlanGraphStep *step = plan_graph_step_at(graph, graph->steps->len - 1);
+    g_assert(step->kind == PLAN_STEP_LEAVE);
+    step->is_closed_later = true;
+}
+
+void plan_graph_close(PlanGraph *graph, uint32_t module, uint32_t result) {
+    uint32_t given = plan_graph_stand_in(graph, result);
+    plan_graph_add_step(graph, PLAN_STEP_CLOSE, module, &given, 1);
+    plan_graph_keep(graph, given);
+}
+
 void plan_graph_keep(PlanGraph *graph, uint32_t value) {
     plan_graph_hold_until(graph, plan_graph_stand_in(graph, value), graph->steps->len - 1);
 }
