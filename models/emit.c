@@ -86,6 +86,7 @@ static void take_settings(PlanGraph *graph, const ModelNetwork *network, const M
     graph->shared.expert = MAX(pass->shared.expert, 1);
     graph->pipeline = pass->pipeline;
     graph->pipeline.n_stages = MAX(pass->pipeline.n_stages, 1);
+    graph->made_in = pass->made_in;
     graph->trained = pass->trained;
     graph->pytorch = pass->pytorch;
     graph->document = pass->document;
@@ -362,6 +363,7 @@ static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *str
         lora_on = plan_strategy_whole_regex(lora_pattern(&strategy->lora_on), NULL);
     }
     ModelPass pass = {.batch = strategy->micro_batch,
+                      .made_in = plan_strategy_model_dtype(strategy),
                       .seq = strategy->seq,
                       .document = strategy->document,
                       .dtype = plan_strategy_param_dtype(strategy),

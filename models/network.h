@@ -180,7 +180,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ModelNetwork, model_network_free)
 typedef struct {
     uint64_t batch, seq;
     uint64_t document; /* tokens of a document, of which a sequence is packed; 0: it is one */
-    PlanDtype dtype;
+    PlanDtype dtype, made_in; /* what is computed in, and made in */
     PlanGraphKernels kernels; /* in_parts follows from the network */
     PlanGraphAutocast autocast;
     PlanGraphUnits units;

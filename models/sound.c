@@ -186,6 +186,18 @@ static bool has_nothing_latent(const PlanIni *ini, GError **error) {
                            "%s is of latent attention; add kv_lora_rank, or remove it", entry->key);
 }
 
+/* Norms before attention and the hidden layer, as most have them, or Gemma's, whose other ways come
+ * with its norms. */
+static bool has_recorded_norms(const ModelNetwork *n) {
+    bool of_head = n->qk_norm == MODEL_QK_NORM_HEAD;
+    bool is_plain = n->norm_at == MODEL_NORM_BEFORE && n->qk_norm != MODEL_QK_NORM_WIDTH &&
+                    n->gate == MODEL_GATE_SILU && n->local_rope_base == 0;
+    bool is_gemma = n->norms_from_one && !n->experts && n->embed_scale > 0 &&
+                    (of_head ? n->norm_at == MODEL_NORM_BOTH && n->local_rope_base > 0
+                             : n->norm_at == MODEL_NORM_BEFORE && !n->local_rope_base);
+    return n->norms_from_one ? is_gemma : is_plain;
+}
+
 /* Whether transformers' modules of this kind were recorded. Phi-3 has one layer for q, k and v, one
  * for gate and up, and joins an empty rest to what it rotates. */
 static bool is_recorded_of_transformers(const ModelNetwork *network) {
@@ -200,11 +212,8 @@ static bool is_recorded_of_transformers(const ModelNetwork *network) {
                    network->rope == MODEL_ROPE_PARTIAL;
     bool is_apart = !network->gate_up_joined && network->qkv == MODEL_QKV_APART &&
                     network->rope == MODEL_ROPE_REAL;
-    bool is_of_gemma =
-        network->norms_from_one || network->gate != MODEL_GATE_SILU || network->local_rope_base > 0;
-    return are_experts_theirs && (is_phi3 || is_apart) && !is_of_gemma && !network->kv_repeated &&
-           network->norm_at == MODEL_NORM_BEFORE && network->qk_norm != MODEL_QK_NORM_WIDTH &&
-           !network->scores_in_memory;
+    return are_experts_theirs && (is_phi3 || is_apart) && has_recorded_norms(network) &&
+           !network->kv_repeated && !network->scores_in_memory;
 }
 
 static bool heads_divide(const ModelNetwork *network, const PlanIni *ini, GError **error) {
@@ -282,9 +291,9 @@ static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **erro
          "residual_scale is known of a block with its norms before; set norm_at = before"},
         {n->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(n), "code",
          "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
-         "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding, "
-         "norms before and nothing of Gemma, and of Phi-3's joined layers all three; set code = "
-         "own"},
+         "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding and "
+         "norms before, of Phi-3's joined layers all three, and of what makes a Gemma or a Gemma 3 "
+         "all of it; set code = own"},
         {is_copied && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
          "use_cache = copied is known of layers for q, k and v each, and without a window; set "
          "use_cache = no"},

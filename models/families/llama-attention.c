@@ -49,6 +49,15 @@ static uint64_t token_stride(const ModelLlama *llama, uint64_t heads) {
                                          : model_llama_joined_width(llama);
 }
 
+/* Each head of q or k by itself. */
+static uint32_t norm_heads(const ModelLlama *llama, const ModelLayer *norm, uint32_t x,
+                           uint64_t heads) {
+    const ModelWalk *w = &llama->walk;
+    return llama->qk_norm == MODEL_QK_NORM_HEAD
+               ? model_run_rmsnorm_of(w, norm, x, w->rows * heads, llama->head_dim, llama->norm_eps)
+               : x;
+}
+
 /* The layer's rows, seen head by head, and normalized before that or behind it. */
 static uint32_t run_q_or_k(const ModelLlama *llama, const ModelAttention *attention,
                            const ModelLayer *layer, const ModelLayer *norm, uint32_t x,
@@ -63,9 +72,7 @@ static uint32_t run_q_or_k(const ModelLlama *llama, const ModelAttention *attent
         y = model_run_rmsnorm_of(w, norm, y, w->rows, out, llama->norm_eps);
     }
     y = model_run_heads(w, attention, y, which);
-    return llama->qk_norm == MODEL_QK_NORM_HEAD
-               ? model_run_rmsnorm_of(w, norm, y, w->rows * heads, llama->head_dim, llama->norm_eps)
-               : y;
+    return llama->qk_norms_last ? y : norm_heads(llama, norm, y, heads);
 }
 
 typedef struct {
@@ -82,7 +89,12 @@ static Heads run_layers(const ModelLlama *llama, const ModelLlamaBlock *block,
                             model_llama_gather_again(llama, own, x), 'k');
     uint32_t v = model_run_linear(w, &block->v, model_llama_gather_again(llama, own, x),
                                   llama->kv_heads * llama->head_dim, w->width);
-    return (Heads){q, k, model_run_heads(w, attention, v, 'v')};
+    v = model_run_heads(w, attention, v, 'v');
+    if (llama->qk_norms_last) {
+        q = norm_heads(llama, &block->q_norm, q, llama->heads);
+        k = norm_heads(llama, &block->k_norm, k, llama->kv_heads);
+    }
+    return (Heads){q, k, v};
 }
 
 /* By one layer, of whose rows they are parts. */
@@ -197,7 +209,8 @@ static void return_keys(const ModelLlama *llama, Heads *h) {
 static ModelAttention attention_of(const ModelLlama *llama, const ModelLlamaBlock *block) {
     const PlanGraph *graph = llama->walk.graph;
     bool joins = block->turns && llama->rotary.ends_joined;
-    bool together = block->turns && llama->rotary.is_together && !graph->now.fused;
+    bool together =
+        block->turns && model_llama_rotary_of(llama, block)->is_together && !graph->now.fused;
     return (ModelAttention){.heads = llama->heads,
                             .kv_heads = llama->kv_heads,
                             .head_dim = llama->head_dim,

@@ -25,6 +25,22 @@ uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, co
     return plan_graph_module(llama->walk.graph, parent, name, class_name, false);
 }
 
+/* In the order of their use. */
+static void declare_norms(const ModelLlama *llama, ModelLlamaBlock *block) {
+    static const char *const names[][4] = {
+        [MODEL_NORM_BEFORE] = {"input_layernorm", NULL, "post_attention_layernorm"},
+        [MODEL_NORM_AFTER] = {"post_attention_layernorm", NULL, "post_feedforward_layernorm"},
+        [MODEL_NORM_BOTH] = {"input_layernorm", "post_attention_layernorm",
+                             "pre_feedforward_layernorm", "post_feedforward_layernorm"}};
+    ModelLayer *norms[] = {&block->norm_1, &block->after_1, &block->norm_2, &block->after_2};
+    for (unsigned i = 0; i < G_N_ELEMENTS(norms); i++) {
+        const char *name = names[llama->norm_at][i];
+        if (name) {
+            *norms[i] = model_rmsnorm(&llama->walk, block->module, name);
+        }
+    }
+}
+
 /* transformers registers the norms last. */
 ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t parent,
                                           uint64_t index) {
@@ -38,8 +54,7 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
     if (llama->transformers) {
         model_llama_declare_attention(llama, &block);
         model_llama_declare_hidden_layer(llama, &block);
-        block.norm_1 = model_rmsnorm(w, block.module, names->norm_1);
-        block.norm_2 = model_rmsnorm(w, block.module, names->norm_2);
+        declare_norms(llama, &block);
         return block;
     }
     block.norm_1 = model_rmsnorm(w, block.module, names->norm_1);
@@ -145,9 +160,7 @@ unsigned model_llama_keep_given(uint32_t *arguments, unsigned n) {
     return n_given;
 }
 
-/* What a block is given beside the stream, from what a checkpoint lets go of last: Mistral's,
- * Granite's, Phi-3's and those with experts name positions before the tables, Llama's behind
- * them. A Mistral without a window is planned as Llama. */
+/* What a block is given beside the stream, from what a checkpoint lets go of last. */
 static unsigned block_arguments(const ModelLlama *llama, const ModelLlamaBlock *block,
                                 uint32_t *ret_arguments) {
     const ModelRotary *rotary = model_llama_rotary_of(llama, block);

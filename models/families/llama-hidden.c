@@ -22,7 +22,7 @@ void model_llama_declare_hidden_layer(const ModelLlama *llama, ModelLlamaBlock *
     block->down = model_linear(w, block->mlp, names->down, w->width, llama->ffn, false);
     const char *act = llama->gate_up_joined ? "activation_fn" : "act_fn"; /* Phi-3's; others' */
     block->act = llama->transformers
-                     ? plan_graph_module(w->graph, block->mlp, act, "SiLUActivation", false)
+                     ? plan_graph_module(w->graph, block->mlp, act, "Activation", false)
                      : PLAN_NONE;
 }
 

@@ -276,43 +276,105 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     model_end(w, root, logits, targets, graph->shared.whole_ends ? network->vocab : llama->vocab);
 }
 
+/* Tables of the blocks that look back all the way, of which there may be none, and of the others.
+ */
+static unsigned rotaries_of(ModelLlama *llama, const ModelNetwork *network,
+                            ModelRotary **ret_rotaries) {
+    bool has_others = llama->has_local_rotary, has_one = network->layers >= network->global_every;
+    unsigned n = 0;
+    if (has_one || !has_others) {
+        ret_rotaries[n++] = &llama->rotary;
+    }
+    if (has_others) {
+        ret_rotaries[n++] = &llama->local_rotary;
+    }
+    return n;
+}
+
+static uint32_t declare_rotary(ModelLlama *llama, const ModelNetwork *network, uint32_t model) {
+    uint32_t module =
+        model_llama_declare_module(llama, model, "rotary_emb", "RotaryEmbedding", NULL);
+    ModelRotary *rotaries[2];
+    unsigned n = rotaries_of(llama, network, rotaries);
+    for (unsigned i = 0; i < n; i++) {
+        bool is_local = rotaries[i] == &llama->local_rotary;
+        model_transformers_frequencies(&llama->walk, rotaries[i], llama->head_dim,
+                                       is_local ? network->local_rope_base : network->rope_base);
+    }
+    return module;
+}
+
+/* By kinds of blocks; returns what is freed first. */
+static void make_tables(ModelLlama *llama, const ModelNetwork *network, uint32_t module,
+                        uint32_t embedded) {
+    ModelRotary *rotaries[2];
+    unsigned n = rotaries_of(llama, network, rotaries);
+    for (unsigned i = 0; i < n; i++) {
+        model_transformers_tables(&llama->walk, module, embedded, llama->positions, rotaries[i]);
+    }
+}
+
+/* What forward's variables hold, in the order in which they go when it returns. Many have positions
+ * and embeddings in a dictionary, too, of what masks are made of; and those of two kinds of blocks
+ * the masks in another before that. */
+static void let_go_of_variables(ModelLlama *llama, const ModelNetwork *network, uint32_t embedded) {
+    PlanGraph *graph = llama->walk.graph;
+    bool is_dense_qwen =
+        !llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
+    ModelRotary *rotaries[2];
+    unsigned n = rotaries_of(llama, network, rotaries);
+    uint32_t before = embedded;
+    if (is_dense_qwen || network->no_rope_every || network->global_every) {
+        plan_graph_let_go_after(graph, llama->positions, embedded);
+    }
+    if (llama->is_masked) {
+        bool are_two = network->global_every;
+        plan_graph_let_go_after(graph, are_two ? embedded : llama->mask,
+                                are_two ? llama->mask : embedded);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        plan_graph_let_go_after(graph, rotaries[i]->sines, before);
+        plan_graph_let_go_after(graph, rotaries[i]->cosines, rotaries[i]->sines);
+        before = rotaries[i]->cosines;
+    }
+}
+
+static uint32_t embed_as_transformers(const ModelLlama *llama, const ModelLayer *embed,
+                                      uint32_t scale, uint32_t tokens) {
+    return scale == PLAN_NONE ? scale_embeddings(llama, run_embedding(llama, embed, tokens))
+                              : model_transformers_scaled_embedding(&llama->walk, embed, scale,
+                                                                    tokens, llama->vocab);
+}
+
 /* LlamaForCausalLM, in whose module "model" is all but the head. */
 static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
     PlanGraph *graph = w->graph;
-    model_transformers_begin(graph);
+    model_transformers_begin(w);
     uint32_t root = model_llama_declare_module(llama, PLAN_NONE, "", "ForCausalLM", NULL);
     uint32_t model = model_llama_declare_module(llama, root, "model", "Model", NULL);
     ModelLayer embed = model_embedding(w, model, llama->names->embed, llama->vocab, w->width);
+    uint32_t scale = w->norms_from_one ? plan_graph_number(graph, llama->embed_scale) : PLAN_NONE;
     g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, model, 0, network->layers);
     ModelLayer norm = model_rmsnorm(w, model, "norm");
-    uint32_t rotary = model_transformers_rotary(w, model, llama->head_dim, network->rope_base);
+    uint32_t rotary = declare_rotary(llama, network, model);
     ModelLayer head = declare_head(llama, network, root, &embed);
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
     plan_graph_enter(graph, model, &tokens, 1);
-    uint32_t embedded = scale_embeddings(llama, run_embedding(llama, &embed, tokens));
+    uint32_t embedded = embed_as_transformers(llama, &embed, scale, tokens);
     ModelStream stream = {embedded, PLAN_NONE};
     plan_graph_hold(graph, embedded);
     llama->positions = model_transformers_positions(w);
     make_mask(llama);
-    model_transformers_tables(w, rotary, stream.a, llama->positions, &llama->rotary);
+    make_tables(llama, network, rotary, embedded);
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
     }
     uint32_t x, normed = model_run_last_norm(w, &norm, stream, llama->norm_eps, &x);
-    bool is_dense_qwen =
-        !llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
-    if (is_dense_qwen || network->no_rope_every) {
-        /* These and SmolLM3 have both in a dictionary, too. */
-        plan_graph_let_go_after(graph, llama->positions, embedded);
-    }
-    if (llama->is_masked) {
-        plan_graph_let_go_after(graph, llama->mask, embedded);
-    }
-    let_go_of_tables_after(llama, embedded);
+    let_go_of_variables(llama, network, embedded);
     plan_graph_leave(graph, &normed, 1);
     plan_graph_hold(graph, normed);
     uint32_t logits =
@@ -326,6 +388,7 @@ static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
 static const char *transformers_prefix(const ModelNetwork *network) {
     bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
+           : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
            : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
            : network->no_rope_every                 ? "SmolLM3"
            : network->gate_up_joined                ? "Phi3"
@@ -339,6 +402,15 @@ static const char *transformers_prefix(const ModelNetwork *network) {
 /* As transformers has it, a sequence as long as the window has a mask already. */
 static uint64_t window_of(const ModelNetwork *network, uint64_t seq, bool is_masked) {
     return seq > network->window || (is_masked && seq == network->window) ? network->window : 0;
+}
+
+/* Of what transformers hands to a block: Mistral's, Granite's, Phi-3's, the first Gemma's and those
+ * with experts name positions before the rotary tables, Llama's and other Gemmas' behind them. A
+ * Mistral without a window is planned as Llama. */
+static bool names_positions_first(const ModelNetwork *network) {
+    return network->norms_from_one ? network->norm_at == MODEL_NORM_BEFORE
+                                   : network->window || network->experts ||
+                                         network->residual_scale || network->gate_up_joined;
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
@@ -375,8 +447,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .residual_scale = network->residual_scale,
         .logits_scale = network->logits_scale,
         .positions = PLAN_NONE,
-        .positions_first = network->window || network->experts || network->residual_scale ||
-                           network->gate_up_joined,
+        .positions_first = names_positions_first(network),
         .has_local_rotary = network->local_rope_base > 0,
         .window = window_of(network, seq, is_masked),
         .mask = PLAN_NONE,
@@ -385,6 +456,9 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
     shape.transformers = parts == 1 ? transformers_prefix(network) : NULL;
     shape.experts.transformers = shape.transformers;
+    /* Gemma 3's; Qwen 3 norms q before it has k. */
+    shape.qk_norms_last = shape.transformers && network->qk_norm == MODEL_QK_NORM_HEAD &&
+                          network->norm_at != MODEL_NORM_BEFORE;
     shape.names = shape.transformers ? &transformers_names : &own_names;
     ModelLlama *llama = &shape;
     shape.is_masked = shape.window && is_masked;

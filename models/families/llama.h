@@ -37,6 +37,7 @@ typedef struct {
     double embed_scale, attention_scale, residual_scale, logits_scale; /* 0: none */
     ModelQkv qkv;
     ModelQkNorm qk_norm;
+    bool qk_norms_last; /* behind the layers of all three */
     ModelLatent latent;
     ModelExperts experts;  /* n 0: each block has one hidden layer */
     uint64_t dense_layers; /* the first N blocks have one hidden layer even with experts */

@@ -1,18 +1,30 @@
 #include "models/families/transformers.h"
 
-void model_transformers_begin(PlanGraph *graph) {
-    graph->kernels.rms_norm_of_ops = true;
-    graph->weight_first = true;
+void model_transformers_begin(const ModelWalk *w) {
+    w->graph->kernels.rms_norm_of_ops = true;
+    w->graph->weight_first = !w->norms_from_one;
+}
+
+uint32_t model_transformers_scaled_embedding(const ModelWalk *w, const ModelLayer *layer,
+                                             uint32_t scale, uint32_t tokens, uint64_t vocab) {
+    uint64_t n = w->rows * w->width;
+    int64_t dims[] = {[MUL_ROW_ROWS] = (int64_t)n, [MUL_ROW_COLS] = 1};
+    plan_graph_enter(w->graph, layer->module, &tokens, 1);
+    uint32_t x = model_embedding_op(w, layer, tokens, w->rows, vocab);
+    uint32_t factor = model_run_like(w, scale, layer->weight);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_MUL_ROW, (uint32_t[]){x, factor}, w->graph->dtype,
+                               n, dims, NULL);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
 }
 
 /* ---- positions and rotary tables ------------------------------------------------------------ */
 
-uint32_t model_transformers_rotary(const ModelWalk *w, uint32_t parent, uint64_t dim, double base) {
-    uint32_t module = plan_graph_module(w->graph, parent, "rotary_emb", "RotaryEmbedding", false);
-    plan_graph_rope_frequencies(w->graph, dim, base);
+void model_transformers_frequencies(const ModelWalk *w, ModelRotary *rotary, uint64_t dim,
+                                    double base) {
+    rotary->frequencies = plan_graph_rope_frequencies(w->graph, dim, base);
     plan_graph_buffer_between(w->graph, PLAN_FP32,
                               dim / 2); /* the same, as they were before any scaling */
-    return module;
 }
 
 uint32_t model_transformers_positions(const ModelWalk *w) {
@@ -43,12 +55,13 @@ static uint32_t run_table(const ModelWalk *w, PlanOpKind kind, uint32_t angles, 
 void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, uint32_t positions,
                                ModelRotary *rotary) {
     PlanGraph *graph = w->graph;
-    int64_t seq = (int64_t)w->seq, half = (int64_t)graph->rope_dim / 2;
-    uint64_t n = w->seq * graph->rope_dim;
+    uint64_t turned = plan_graph_value_at(graph, rotary->frequencies)->elements;
+    int64_t seq = (int64_t)w->seq, half = (int64_t)turned;
+    uint64_t n = 2 * w->seq * turned;
     plan_graph_enter(graph, module, (uint32_t[]){x, positions}, 2);
     uint32_t numbers = run_fp32(w, PLAN_OP_AS_NUMBER, &positions, w->seq, &seq, NULL);
-    uint32_t angles = run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, graph->rope_frequencies},
-                               n / 2, (int64_t[]){[OUTER_ROWS] = seq, [OUTER_COLS] = half}, NULL);
+    uint32_t angles = run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, rotary->frequencies}, n / 2,
+                               (int64_t[]){[OUTER_ROWS] = seq, [OUTER_COLS] = half}, NULL);
     uint32_t twice = run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles}, n,
                               (int64_t[]){[JOIN_COLUMNS_ROWS] = seq,
                                           [JOIN_COLUMNS_A_COLS] = half,

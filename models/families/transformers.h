@@ -10,9 +10,13 @@
 #include "models/layers/rotary.h"
 
 /* How norms are written there, for the whole walk. */
-void model_transformers_begin(PlanGraph *graph);
-/* Declares what tables are made of, and the module that makes them. */
-uint32_t model_transformers_rotary(const ModelWalk *w, uint32_t parent, uint64_t dim, double base);
+void model_transformers_begin(const ModelWalk *w);
+/* Gemma's embedding, whose module multiplies its rows by a buffer of one number. */
+uint32_t model_transformers_scaled_embedding(const ModelWalk *w, const ModelLayer *layer,
+                                             uint32_t scale, uint32_t tokens, uint64_t vocab);
+/* Declares what tables are made of. */
+void model_transformers_frequencies(const ModelWalk *w, ModelRotary *rotary, uint64_t dim,
+                                    double base);
 /* A pass's positions, which the current module's variable holds. */
 uint32_t model_transformers_positions(const ModelWalk *w);
 /* Its tables, by the module; x: the embedding, whose dtype they get. */

@@ -234,15 +234,20 @@ uint32_t model_run_like(const ModelWalk *w, uint32_t x, uint32_t other) {
     return plan_graph_cast(w->graph, x, dtype);
 }
 
+uint32_t model_embedding_op(const ModelWalk *w, const ModelLayer *layer, uint32_t index, uint64_t n,
+                            uint64_t vocab) {
+    return plan_graph_op(w->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index},
+                         w->graph->dtype, n * w->width,
+                         (int64_t[]){[EMBEDDING_N] = (int64_t)n,
+                                     [EMBEDDING_WIDTH] = (int64_t)w->width,
+                                     [EMBEDDING_VOCAB] = (int64_t)vocab},
+                         NULL);
+}
+
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab) {
     plan_graph_enter(w->graph, layer->module, &index, 1);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_EMBEDDING, (uint32_t[]){layer->weight, index},
-                               w->graph->dtype, n * w->width,
-                               (int64_t[]){[EMBEDDING_N] = (int64_t)n,
-                                           [EMBEDDING_WIDTH] = (int64_t)w->width,
-                                           [EMBEDDING_VOCAB] = (int64_t)vocab},
-                               NULL);
+    uint32_t y = model_embedding_op(w, layer, index, n, vocab);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

@@ -103,6 +103,9 @@ uint32_t model_run_add_norm(const ModelWalk *w, const ModelLayer *layer, uint32_
 
 uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32_t index,
                              uint64_t n, uint64_t vocab);
+/* The op alone. */
+uint32_t model_embedding_op(const ModelWalk *w, const ModelLayer *layer, uint32_t index, uint64_t n,
+                            uint64_t vocab);
 /* The tables of tokens and of their learned positions, of `vocab` and `most` rows. */
 typedef struct {
     const ModelLayer *tokens, *positions;

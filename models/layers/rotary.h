@@ -5,6 +5,7 @@
 
 typedef struct {
     uint32_t cosines, sines; /* values, as model_cast_tables() left them */
+    uint32_t frequencies;    /* transformers': what each pass makes them of */
     bool is_complex;         /* pairs are turned as complex numbers in fp32, by one table */
     bool ends_joined;        /* what is rotated is joined with an empty rest, which copies it */
     bool is_together;        /* one function rotates q and k, each expression from left to right */

@@ -30,20 +30,26 @@ static void make_rope_tables(PlanRun *run, const PlanGraphRope *rope) {
     plan_builder_launch(&run->builder, PLAN_LANE_COMPUTE);
 }
 
-/* What its numbers are matters of the rotary frequencies alone. */
+static PlanGraphNumbers numbers_of(const PlanGraph *graph, uint32_t value) {
+    for (unsigned i = 0; i < graph->n_numbers; i++) {
+        if (graph->numbers[i].value == value) {
+            return graph->numbers[i];
+        }
+    }
+    return (PlanGraphNumbers){.value = value, .number = 1}; /* any will do */
+}
+
 static void make_buffer(PlanRun *run, uint32_t value) {
-    const PlanGraph *graph = run->graph;
-    bool is_rope = value == graph->rope_frequencies;
+    PlanGraphNumbers numbers = numbers_of(run->graph, value);
+    bool is_rope = numbers.dim;
     PlanTensor tensor = make_input(run, value, is_rope ? "frequencies" : "buffer");
-    int64_t n = is_rope ? (int64_t)graph->rope_dim : (int64_t)tensor.elements;
-    double one = 1;
-    if (graph->traced) {
+    int64_t n = is_rope ? (int64_t)numbers.dim : (int64_t)tensor.elements;
+    if (run->graph->traced) {
         plan_traced_launch_first(run, value, tensor);
         return;
     }
     LAUNCH_ON(run, PLAN_LANE_COMPUTE, is_rope ? PLAN_OP_ROPE_FREQUENCIES : PLAN_OP_FILL,
-              PLAN_AXIS_NONE, &n, is_rope ? &graph->rope_base : &one,
-              plan_run_operand_of(run, tensor));
+              PLAN_AXIS_NONE, &n, &numbers.number, plan_run_operand_of(run, tensor));
 }
 
 /* Those that are made behind so many parameters. */

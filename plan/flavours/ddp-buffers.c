@@ -31,7 +31,7 @@ static GArray *buffers_of(const PlanGraph *graph) {
 }
 
 static bool is_broadcast(const PlanGraph *graph) {
-    return graph->traced || graph->n_ropes || graph->rope_frequencies != PLAN_NONE;
+    return graph->traced || graph->n_ropes || graph->n_numbers;
 }
 
 static PlanDtype dtype_of_buffer(const PlanRun *run, uint32_t buffer) {

@@ -42,8 +42,10 @@ uint32_t plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t e
 void plan_graph_rope(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
 /* The same as one table of complex numbers. */
 void plan_graph_turns(PlanGraph *graph, uint64_t seq, uint64_t dim, double base);
-/* The graph's rope_frequencies, a buffer made between the parameters. */
-void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);
+/* Buffers made between the parameters: what rotary tables are made of in each pass; one number,
+ * in the dtype that the network is made in. */
+uint32_t plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base);
+uint32_t plan_graph_number(PlanGraph *graph, double number);
 
 /* ---- walking: modules, and functions that are none ------------------------------------------- */
 

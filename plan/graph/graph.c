@@ -27,7 +27,7 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     graph->returned = g_array_new(FALSE, FALSE, sizeof(PlanGraphReturned));
     graph->addends = g_array_new(FALSE, FALSE, sizeof(PlanGraphAddend));
     graph->meets_weight = graph->root_cast = PLAN_NONE;
-    graph->loss = graph->loss_made = graph->rope_frequencies = graph->now.last_float8 = PLAN_NONE;
+    graph->loss = graph->loss_made = graph->now.last_float8 = PLAN_NONE;
     graph->arrives = graph->leaves = PLAN_NONE;
     graph->pipeline.n_stages = 1;
     graph->strings = g_string_chunk_new(4096);
@@ -286,8 +286,16 @@ void plan_graph_turns(PlanGraph *graph, uint64_t seq, uint64_t dim, double base)
     add_rope(graph, (PlanGraphRope){turns, turns, seq, dim, base});
 }
 
-void plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base) {
-    graph->rope_frequencies = add_buffer(graph, PLAN_FP32, dim / 2, graph->parameters->len);
-    graph->rope_dim = dim;
-    graph->rope_base = base;
+static uint32_t add_numbers(PlanGraph *graph, uint32_t buffer, uint64_t dim, double number) {
+    g_assert(graph->n_numbers < G_N_ELEMENTS(graph->numbers));
+    graph->numbers[graph->n_numbers++] = (PlanGraphNumbers){buffer, dim, number};
+    return buffer;
+}
+
+uint32_t plan_graph_rope_frequencies(PlanGraph *graph, uint64_t dim, double base) {
+    return add_numbers(graph, plan_graph_buffer_between(graph, PLAN_FP32, dim / 2), dim, base);
+}
+
+uint32_t plan_graph_number(PlanGraph *graph, double number) {
+    return add_numbers(graph, plan_graph_buffer_between(graph, graph->made_in, 1), 0, number);
 }

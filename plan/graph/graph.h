@@ -150,6 +150,14 @@ typedef struct {
     unsigned units_entered;
 } PlanGraphWalk;
 
+/* A buffer whose numbers matter: frequencies [dim / 2] of a base, by which positions are multiplied
+ * where each pass makes its own rotary tables; or one number (dim 0). */
+typedef struct {
+    uint32_t value;
+    uint64_t dim;
+    double number;
+} PlanGraphNumbers;
+
 typedef struct _PlanGraph PlanGraph;
 struct _PlanGraph {
     GArray *modules, *parameters, *values, *ops, *steps; /* of the structs above */
@@ -166,7 +174,8 @@ struct _PlanGraph {
     GStringChunk *strings;
 
     /* What was asked of the walk, as its family took it. */
-    PlanDtype dtype; /* that its floating-point values are computed in */
+    PlanDtype dtype;   /* that its floating-point values are computed in */
+    PlanDtype made_in; /* that the network was made in */
     PlanGraphKernels kernels;
     PlanGraphAutocast autocast;
     PlanGraphUnits units;
@@ -198,10 +207,8 @@ struct _PlanGraph {
     bool weight_first;  /* products written in Python are weight x rows, not rows x weight */
     PlanGraphRope ropes[2];
     unsigned n_ropes;
-    /* If each pass makes its own tables: the buffer [dim / 2] that it multiplies positions by. */
-    uint32_t rope_frequencies;
-    uint64_t rope_dim;
-    double rope_base;
+    PlanGraphNumbers numbers[3];
+    unsigned n_numbers;
     /* A pipeline stage: the value received from the stage before (PLAN_NONE: nothing), the value
      * its root returns, and the graph of the next stage, which this one owns. */
     uint32_t arrives, leaves;

@@ -87,7 +87,16 @@ def made_by_transformers(shape):
 
     normed = shape.qk_norm == "head"
     kind, own = "llama", {"intermediate_size": shape.ffn}
-    if shape.window:
+    rope = {"rope_type": "default", "rope_theta": 10000.0}
+    if shape.norm_weight == "from-one":
+        gelu = {"gelu-tanh": "gelu_pytorch_tanh", "gelu-erf": "gelu"}[shape.gate]
+        kind, own = "gemma", {**own, "pad_token_id": None, "head_dim": shape.head_dim or shape.width // shape.heads, "hidden_act": gelu}
+        if normed:
+            kind, own = "gemma3_text", {**own, "hidden_activation": gelu, "sliding_window": shape.window or shape.seq + 1,
+                                        "sliding_window_pattern": shape.global_every,
+                                        "query_pre_attn_scalar": round(shape.attention_scale ** -2)}
+            rope = {"full_attention": rope, "sliding_attention": {**rope, "rope_theta": shape.local_rope_base}}
+    elif shape.window:
         kind, own = "mistral", {**own, "sliding_window": shape.window}
     if shape.experts and normed:
         kind, own = "qwen3_moe", {"num_experts": shape.experts, "moe_intermediate_size": shape.expert_ffn,
@@ -107,7 +116,7 @@ def made_by_transformers(shape):
     config = AutoConfig.for_model(kind, hidden_size=shape.width, num_hidden_layers=shape.layers,
                                   num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads,
                                   vocab_size=shape.vocab, max_position_embeddings=shape.seq, rms_norm_eps=1e-5,
-                                  rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+                                  rope_parameters=rope,
                                   use_cache=False, tie_word_embeddings=shape.tied, **own)
     network = AutoModelForCausalLM.from_config(config)
     network.block_classes = (type(network.model.layers[0]),)
