@@ -145,7 +145,7 @@ bool recording_is_before_2_1(const Recording *recording) {
 bool recording_knows_lanes(const Recording *recording) {
     JsonObject *options = json_object_get_object_member(recording->header, "options");
     return !recorded_is(options, "mode", "ddp") && !recording_is_before_2_1(recording) &&
-           !recorded_is(options, "pipeline_schedule", "interleaved-1f1b");
+           recorded_int(options, "pipeline_stages") < 2;
 }
 
 bool recording_has_groups_of_one(const Recording *recording) {
