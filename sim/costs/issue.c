@@ -52,6 +52,11 @@ static bool is_plain(PlanOpKind kind) {
            (plan_op_info(kind)->n_lists == 0 || is_of_fsdp(kind));
 }
 
+/* Of a step: what its loop does, and what it makes of text. */
+static double loop_us(const Plan *plan, const ModelCluster *cluster) {
+    return cluster->host_loop_us + (double)plan->tokens_per_rank * cluster->host_token_us;
+}
+
 SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
                                    const ModelCluster *cluster) {
     const Plan *plan = strategy->plan;
@@ -69,7 +74,7 @@ SimIssueCosts *sim_issue_costs_new(SimStrategy *strategy, const PlanRole *role,
         .list_us = factor * cluster->host_list_us,
         .list_kernel_us = factor * cluster->host_list_kernel_us,
         .dtensor_us = has_dtensors(plan, is_there) ? factor * cluster->host_dtensor_us : 0,
-        .loop_ns = sim_time_from_us(factor * cluster->host_loop_us),
+        .loop_ns = sim_time_from_us(factor * loop_us(plan, cluster)),
         .unit_us = costs_of_units(plan, cluster),
         .python_ns = sim_python_costs_new(strategy, role, cluster),
     };
@@ -152,7 +157,7 @@ static double most_ns(const Plan *plan, const ModelCluster *cluster) {
         cluster->host_alloc_us,     cluster->host_free_us,    cluster->host_mark_us,
         cluster->host_launch_us,    cluster->host_record_us,  cluster->host_wait_us,
         cluster->host_host_wait_us, cluster->host_host_op_us, cluster->host_collective_us,
-        cluster->host_loop_us,
+        loop_us(plan, cluster),
     };
     double most_us = 0, n = plan->n_parameters;
     for (unsigned i = 0; i < G_N_ELEMENTS(us); i++) {

@@ -59,8 +59,9 @@ static SimTime step_of(const Plan *plan, const ModelCluster *cluster) {
     return played->median_step_ns;
 }
 
-/* What a loop does between steps is paid once a step, in full where the host waits for the end of a
- * step or is what takes long; a host that is further ahead than that has it for nothing. */
+/* What a loop does between steps, by itself or by the token, is paid once a step, in full where the
+ * host waits for the end of a step or is what takes long; a host that is further ahead than that
+ * has it for nothing. */
 static void test_loop_is_paid_once_a_step(void) {
     static const char *const keys[] = {
         "ranks=2 sharding=full",
@@ -76,9 +77,12 @@ static void test_loop_is_paid_once_a_step(void) {
                 ModelCluster cluster = plays_busy_cluster();
                 cluster.device_memory_gb_per_s = slow_device ? 0.1 : 1000;
                 SimTime before = step_of(plan, &cluster);
+                SimTime loop_ns = waits || !slow_device ? LOOP_US * 1000 : 0;
                 cluster.host_loop_us = LOOP_US;
-                SimTime more = step_of(plan, &cluster) - before;
-                g_assert_cmpint(more, ==, waits || !slow_device ? LOOP_US * 1000 : 0);
+                g_assert_cmpint(step_of(plan, &cluster) - before, ==, loop_ns);
+                cluster.host_loop_us = LOOP_US / 2;
+                cluster.host_token_us = LOOP_US / 2.0 / (double)plan->tokens_per_rank;
+                g_assert_cmpint(step_of(plan, &cluster) - before, ==, loop_ns);
             }
         }
     }

@@ -328,7 +328,7 @@ static const struct {
     const char *table;
     double measured_ms[3];
     double median, p90;
-} missed[] = {{"train_torchtitan.csv", {59795.62, 27324.88, 3313.47}, 0.068, 0.15},
+} missed[] = {{"train_torchtitan.csv", {59795.62, 27324.88, 3313.47}, 0.06, 0.15},
               {"train_fresh_seventh.csv", {87148.94, 132129.03, 256000.00}, 0.06, 0.19}};
 
 /* Their memory is off by more than the others' together: held to what is reached. */
