@@ -186,12 +186,15 @@ static bool has_nothing_latent(const PlanIni *ini, GError **error) {
                            "%s is of latent attention; add kv_lora_rank, or remove it", entry->key);
 }
 
-/* Norms before attention and the hidden layer, as most have them, or Gemma's, whose other ways come
- * with its norms. */
+/* Norms before attention and the hidden layer, as most have them, or behind and of each head, as
+ * EXAONE 4; or Gemma's, whose other ways come with its norms. */
 static bool has_recorded_norms(const ModelNetwork *n) {
     bool of_head = n->qk_norm == MODEL_QK_NORM_HEAD;
-    bool is_plain = n->norm_at == MODEL_NORM_BEFORE && n->qk_norm != MODEL_QK_NORM_WIDTH &&
-                    n->gate == MODEL_GATE_SILU && n->local_rope_base == 0;
+    bool is_exaone =
+        n->norm_at == MODEL_NORM_AFTER && of_head && !n->experts && !n->window && !n->no_rope_every;
+    bool is_plain = (is_exaone || n->norm_at == MODEL_NORM_BEFORE) &&
+                    n->qk_norm != MODEL_QK_NORM_WIDTH && n->gate == MODEL_GATE_SILU &&
+                    n->local_rope_base == 0;
     bool is_gemma = n->norms_from_one && !n->experts && n->embed_scale > 0 &&
                     (of_head ? n->norm_at == MODEL_NORM_BOTH && n->local_rope_base > 0
                              : n->norm_at == MODEL_NORM_BEFORE && !n->local_rope_base);
@@ -292,7 +295,8 @@ static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **erro
         {n->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(n), "code",
          "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
          "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding and "
-         "norms before, of Phi-3's joined layers all three, and of what makes a Gemma or a Gemma 3 "
+         "norms before (or, of each head, EXAONE 4's behind), of Phi-3's joined layers all three, "
+         "and of what makes a Gemma or a Gemma 3 "
          "all of it; set code = own"},
         {is_copied && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
          "use_cache = copied is known of layers for q, k and v each, and without a window; set "

@@ -14,6 +14,7 @@ bool model_config_rest_of_phi3(const ModelConfig *c);
 bool model_config_rest_of_gemma(const ModelConfig *c);
 bool model_config_rest_of_gemma3_text(const ModelConfig *c);
 bool model_config_rest_of_olmo3(const ModelConfig *c);
+bool model_config_rest_of_exaone4(const ModelConfig *c);
 bool model_config_rest_of_mixtral(const ModelConfig *c);
 bool model_config_rest_of_granitemoe(const ModelConfig *c);
 bool model_config_rest_of_olmoe(const ModelConfig *c);

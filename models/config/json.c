@@ -81,9 +81,9 @@ static bool types_are_sound(const ModelConfig *c) {
  * at least theirs, of logits in fp32; T5's is of logits as they are, and an MPT is llm-foundry's.
  */
 static void append_code(const ModelConfig *c, const char *model_type) {
-    static const char *const recorded[] = {"llama",   "mistral",   "qwen2",       "qwen3",
-                                           "mixtral", "qwen3_moe", "granite",     "smollm3",
-                                           "phi3",    "gemma",     "gemma3_text", NULL};
+    static const char *const recorded[] = {"llama",       "mistral", "qwen2",   "qwen3", "mixtral",
+                                           "qwen3_moe",   "granite", "smollm3", "phi3",  "gemma",
+                                           "gemma3_text", "exaone4", NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
@@ -157,6 +157,8 @@ static const Type types[] = {
      model_config_rest_of_deepseek_v3},
     {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
     {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
+    {"exaone4", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim?", "attention_dropout:0", false,
+     model_config_rest_of_exaone4},
     {"gemma", "llama", LLAMA_NUMBERS_OF(":16") "head_dim=head_dim:256", "attention_dropout:0", true,
      model_config_rest_of_gemma},
     {"gemma3_text", "llama", GEMMA3_NUMBERS, "attention_dropout:0", true,
@@ -183,6 +185,42 @@ static const Type types[] = {
     {"opt", "opt", DECODER_NUMBERS "ffn=ffn_dim seq=max_position_embeddings",
      "dropout:0.1 attention_dropout:0", true, model_config_rest_of_opt},
 };
+
+/* Widely trained ones, and what their modeling files in transformers do that is not planned. */
+static const struct {
+    const char *model_type, *does;
+} unplanned[] = {
+    {"gemma2", "caps attention's scores by tanh before softmax"},
+    {"gpt_oss",
+     "has a sink in each head's softmax, and experts with biases, whose halves are clamped"},
+    {"llama4", "has attention in chunks, norms without weights, and scales experts' input"},
+    {"llama4_text", "has attention in chunks, norms without weights, and scales experts' input"},
+    {"glm", "rotates pairs that lie side by side, in a part of each head"},
+    {"glm4", "rotates pairs that lie side by side, in a part of each head"},
+    {"ernie4_5", "rotates pairs that lie side by side, in fp32"},
+    {"helium", "rotates pairs that lie side by side"},
+    {"cohere", "has a LayerNorm without bias, written out, for attention and hidden layer both"},
+    {"cohere2", "has a LayerNorm without bias, written out, for attention and hidden layer both"},
+    {"stablelm",
+     "has a LayerNorm before a hidden layer with a gate, and rotates a part of each head"},
+    {"nemotron", "has a LayerNorm of one more than its weights, and a squared ReLU"},
+    {"arcee", "has a squared ReLU without a gate behind RMSNorm"},
+    {"apertus", "has the activation xIELU"},
+    {"olmo", "has norms without weights"},
+    {"hunyuan_v1_dense", "norms queries and keys behind their rotation"},
+    {"qwen3_next", "has linear attention (a gated delta rule) in most blocks"},
+    {"qwen3_5_text", "has linear attention (a gated delta rule) in most blocks"},
+};
+
+/* ": it ..., which is not planned", or nothing. */
+static char *why_unplanned(const char *model_type) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(unplanned); i++) {
+        if (g_str_equal(unplanned[i].model_type, model_type)) {
+            return g_strdup_printf(": it %s, which is not planned", unplanned[i].does);
+        }
+    }
+    return g_strdup("");
+}
 
 /* "resid_pdrop 0.1, attn_pdrop 0.1": those above 0; NULL: none. */
 static bool read_dropouts(const Type *type, const ModelConfig *c, char **ret) {
@@ -275,11 +313,12 @@ static const Type *find_type(const ModelConfig *c) {
         return NULL;
     }
     g_autofree char *within = known_within(c);
+    g_autofree char *why = why_unplanned(model_type);
     model_config_refuse(
         c,
-        "model_type '%s' is not known%s; any other network can be traced in PyTorch "
+        "model_type '%s' is not known%s%s; any other network can be traced in PyTorch "
         "(docs/own-network.md); known are %s",
-        model_type, within, known->str);
+        model_type, why, within, known->str);
     return NULL;
 }
 

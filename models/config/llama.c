@@ -22,6 +22,8 @@ static bool append_biases(const ModelConfig *c, const char *model_type) {
 static void append_norms(const ModelConfig *c, const char *model_type) {
     if (g_str_has_prefix(model_type, "qwen3")) {
         g_string_append(c->ini, "qk_norm = head\n");
+    } else if (g_str_equal(model_type, "exaone4")) {
+        g_string_append(c->ini, "qk_norm = head\nnorm_at = after\n");
     } else if (g_str_equal(model_type, "olmoe")) {
         g_string_append(c->ini, "qk_norm = width\n");
     } else if (g_str_has_prefix(model_type, "olmo")) {
@@ -36,7 +38,8 @@ static bool append_llama(const ModelConfig *c) {
         return false;
     }
     append_norms(c, model_type);
-    static const char *const larger[] = {"mixtral", "olmo2", "olmo3", "olmoe", "phi3", NULL};
+    static const char *const larger[] = {"mixtral", "olmo2",   "olmo3", "olmoe",
+                                         "phi3",    "exaone4", NULL};
     return model_config_append_number(c, g_strv_contains(larger, model_type)
                                              ? "norm_eps=rms_norm_eps:1e-05"
                                              : "norm_eps=rms_norm_eps:1e-06") &&
@@ -217,6 +220,18 @@ bool model_config_rest_of_olmo3(const ModelConfig *c) {
     model_config_append_whole(c, "global_every", every, "layer_types");
     return layer_types_are_every(c, every) &&
            append_two_ropes(c, "rope_base=rope_theta:500000", local, local) && append_silu_llama(c);
+}
+
+/* OLMo 2's blocks, with norms of each head. Of the hybrid ones those that look back all the way
+ * turn nothing. */
+bool model_config_rest_of_exaone4(const ModelConfig *c) {
+    bool is_hybrid = model_config_field(c, "sliding_window") ||
+                     !json_object_has_member(c->fields, "sliding_window");
+    return is_hybrid
+               ? model_config_not_known(
+                     c, "an EXAONE 4 with a sliding_window is not known, for its other blocks "
+                        "turn nothing; sliding_window = null is")
+               : model_config_rest_of_llama(c);
 }
 
 /* What adds a loss that balances the experts is no part of a plan. */

@@ -389,6 +389,7 @@ static const char *transformers_prefix(const ModelNetwork *network) {
     bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
            : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
+           : network->norm_at == MODEL_NORM_AFTER   ? "Exaone4"
            : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
            : network->no_rope_every                 ? "SmolLM3"
            : network->gate_up_joined                ? "Phi3"
@@ -404,13 +405,14 @@ static uint64_t window_of(const ModelNetwork *network, uint64_t seq, bool is_mas
     return seq > network->window || (is_masked && seq == network->window) ? network->window : 0;
 }
 
-/* Of what transformers hands to a block: Mistral's, Granite's, Phi-3's, the first Gemma's and those
- * with experts name positions before the rotary tables, Llama's and other Gemmas' behind them. A
- * Mistral without a window is planned as Llama. */
+/* Of what transformers hands to a block: Mistral's, Granite's, Phi-3's, EXAONE 4's, the first
+ * Gemma's and those with experts name positions before the rotary tables, Llama's and other Gemmas'
+ * behind them. A Mistral without a window is planned as Llama. */
 static bool names_positions_first(const ModelNetwork *network) {
-    return network->norms_from_one ? network->norm_at == MODEL_NORM_BEFORE
-                                   : network->window || network->experts ||
-                                         network->residual_scale || network->gate_up_joined;
+    return network->norms_from_one
+               ? network->norm_at == MODEL_NORM_BEFORE
+               : network->window || network->experts || network->residual_scale ||
+                     network->gate_up_joined || network->norm_at == MODEL_NORM_AFTER;
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
@@ -456,7 +458,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
     shape.transformers = parts == 1 ? transformers_prefix(network) : NULL;
     shape.experts.transformers = shape.transformers;
-    /* Gemma 3's; Qwen 3 norms q before it has k. */
+    /* Gemma 3's and EXAONE 4's; Qwen 3 norms q before it has k. */
     shape.qk_norms_last = shape.transformers && network->qk_norm == MODEL_QK_NORM_HEAD &&
                           network->norm_at != MODEL_NORM_BEFORE;
     shape.names = shape.transformers ? &transformers_names : &own_names;

@@ -127,6 +127,11 @@ static void bad_configs(void) {
          "and sliding_attention elsewhere; block 2 differs"},
         {SMALL("gemma3_text", "\"sliding_window_pattern\": 0"),
          "'sliding_window_pattern' must be a whole number from 1"},
+        {SMALL("gemma2", "\"sliding_window\": 4096"),
+         "model_type 'gemma2' is not known: it caps attention's scores by tanh before softmax, "
+         "which is not planned; any other network can be traced"},
+        {SMALL("exaone4", "\"sliding_window\": 4096"), "with a sliding_window is not known"},
+        {SMALL("exaone4", "\"hidden_act\": \"silu\""), "with a sliding_window is not known"},
         {SMALL("gemma3", "\"text_config\": {}"),
          "model_type 'gemma3' is not known; any other network can be traced"},
         {SMALL("gemma3", "\"text_config\": {\"model_type\": \"gemma3_text\"}"),

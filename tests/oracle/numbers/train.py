@@ -96,6 +96,8 @@ def made_by_transformers(shape):
                                         "sliding_window_pattern": shape.global_every,
                                         "query_pre_attn_scalar": round(shape.attention_scale ** -2)}
             rope = {"full_attention": rope, "sliding_attention": {**rope, "rope_theta": shape.local_rope_base}}
+    elif shape.norm_at == "after":
+        kind, own = "exaone4", {**own, "sliding_window": None, "layer_types": ["full_attention"] * shape.layers}
     elif shape.window:
         kind, own = "mistral", {**own, "sliding_window": shape.window}
     if shape.experts and normed:
