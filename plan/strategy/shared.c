@@ -30,6 +30,26 @@ static const char *why_not_in_flavour(const PlanStrategy *s) {
     return s->flavour == PLAN_FLAVOUR_FSDP2 ? NULL : ONLY_FSDP2;
 }
 
+/* Frozen parameters are recorded of layers that ranks share as torchtitan has it, and of no other
+ * axis. */
+static const char *why_not_trained_in_part(const PlanStrategy *s) {
+    bool is_frozen = s->freeze.choice != PLAN_FREEZE_NONE;
+    bool is_alone = s->context == 1 && s->pipeline == 1 && s->expert == 1;
+    if (s->lora_rank || (is_frozen && !is_alone)) {
+        return "is not planned with frozen parameters or adapters; set freeze=none and lora_rank=0";
+    }
+    bool is_known = s->tensor_plan == PLAN_TENSOR_TORCHTITAN && s->compile == PLAN_COMPILE_BLOCK &&
+                    s->async_tensor == PLAN_NO && s->float8 == PLAN_FLOAT8_NONE &&
+                    (s->flavour == PLAN_FLAVOUR_FSDP2 || s->sequence_parallel == PLAN_YES);
+    return !is_frozen || is_known
+               ? NULL
+               : "with frozen parameters is planned only as torchtitan shares layers, by eager "
+                 "kernels or compiled blocks in no float8; set freeze=none, or "
+                 "tensor_plan=torchtitan, sequence_parallel=yes, compile=block, async_tensor=no "
+                 "and "
+                 "float8=none";
+}
+
 /* With eager kernels or compiled blocks, and none of the other keys. */
 static const char *why_not_with(const PlanStrategy *s) {
     if (!plan_strategy_is_after(s, PLAN_PYTORCH_2_4)) {
@@ -48,8 +68,8 @@ static const char *why_not_with(const PlanStrategy *s) {
     if (s->loss_scale.choice != PLAN_LOSS_SCALE_NONE) {
         return "is not planned with a scaled loss; set loss_scale=none";
     }
-    if (s->freeze.choice != PLAN_FREEZE_NONE || s->lora_rank) {
-        return "is not planned with frozen parameters or adapters; set freeze=none and lora_rank=0";
+    if (why_not_trained_in_part(s)) {
+        return why_not_trained_in_part(s);
     }
     if (s->offload != PLAN_OFFLOAD_NONE) {
         return "is not planned with offload; set offload=none";

@@ -59,6 +59,17 @@ static const char *const with_a_tied_head[] = {
     "-n 6 --tensor 2 --micro-batch 2 --accumulate 2 --sequence-parallel no",
     NULL,
 };
+/* Norms, whose gradients ranks add up, rows, columns and the table; the first trained layer inside
+ * of a block. */
+#define FROZEN " --freeze module=embed|.*norm_1|layers.1.*o|head "
+static const char *const with_frozen_parameters[] = {
+    "-n 1 --micro-batch 12 --sharding none" FROZEN,
+    "-n 4 --tensor 2 --micro-batch 6" FROZEN "--checkpointing full",
+    "-n 2 --tensor 2 --micro-batch 12 --sharding none" FROZEN,
+    "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --sequence-parallel no" FROZEN,
+    NULL,
+};
+#undef FROZEN
 static const char *const with_one_kernel_of_loss[] = {
     "-n 1 --micro-batch 12 --sharding none",
     "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",
@@ -284,6 +295,7 @@ int main(int argc, char **argv) {
         {"whose heads of q and k are normalized", "llama-toy --network-key qk_norm=head",
          with_norms_of_heads},
         {"whose head is the embedding", "llama-toy --network-key tied=yes", with_a_tied_head},
+        {"of shared layers, some of them frozen,", "llama-toy", with_frozen_parameters},
         {"whose loss is one kernel", "llama-toy --network-key loss=kernel",
          with_one_kernel_of_loss},
         {"of shared layers, clipped,", "llama-toy", with_llama_clipped},

@@ -32,6 +32,7 @@ NUMBERS = {
     "rms-norm": (None, None, "ops"),  # rounds otherwise, which Adam can make 3e-5 of a T5's loss
 }
 TIED = "--network-key tied=yes".split()  # half of those whose layers ranks share
+FROZEN = "--freeze module=embed|.*norm_1|layers.1.*o".split()
 # What does not; None: not given.
 SHARDING = ("none", "optimizer-only", "grad-op", "full", "full", "full", "hybrid --replicate 2")
 CHOICES = {
@@ -120,6 +121,7 @@ def draw(rng, ranks_of):
     words += option("sharding", rng.choice(SHARDING)) + draw_choices(rng, CHOICES)
     network = rng.choice(NETWORKS) if tensor == 1 else "llama-toy"
     numbers += TIED if tensor > 1 and rng.random() < 0.5 else []
+    numbers += FROZEN if tensor > 1 and rng.random() < 0.3 else []
     if network == "gpt-toy-dropout" and "fused" in words:  # whose attention drops nothing on the host
         return draw(rng, ranks_of)
     return network, numbers, words

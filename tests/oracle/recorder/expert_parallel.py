@@ -138,7 +138,7 @@ def clip(models, limit, stages=None, axis="expert"):
     """As torchtitan's _clip_grad_norm_with_ep (torchtitan/distributed/utils.py): a norm of the experts' and one of the rest, and of
     stages the square of both added up over them. So of any parameters whose mesh has an axis more than that of the rest."""
     ours, others = [], []
-    for parameter in (p for model in models for p in model.parameters()):
+    for parameter in (p for model in models for p in model.parameters() if p.grad is not None):
         mesh = getattr(parameter, "device_mesh", None)
         (ours if mesh and axis in mesh.mesh_dim_names else others).append(parameter)
     norm_ours = nn.utils.get_total_norm([p.grad for p in ours])

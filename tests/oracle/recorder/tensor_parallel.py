@@ -7,6 +7,7 @@ import functools
 
 import torch
 
+import frozen
 import versions
 
 
@@ -34,8 +35,10 @@ def _join_meshes_outside_fake_mode(recorder):
 
 
 def share_layers(network, mesh, options):
-    """parallelize_module gives each module a parameter of its own: tied ones are tied again, as DTensors."""
+    """parallelize_module gives each module a parameter of its own: tied ones are tied again, as DTensors. And
+    SequenceParallel makes parameters that are trained, whatever they were."""
     _share(network, mesh, options)
+    frozen.freeze(network, options)
     if network.shape.tied:
         if options.tensor_plan != "torchtitan":
             raise SystemExit("--tied beside --tensor: in other plans embedding and head have not the same part of the table")
