@@ -82,9 +82,7 @@ static bool can_be_compiled_in_parts(const ModelNetwork *n, const PlanStrategy *
                           ? "a network compiled as a whole; set compile=block"
                       : s->rms_norm == PLAN_RMS_NORM_OPS ? "norms written out; set rms_norm=kernel"
                       : s->float8 != PLAN_FLOAT8_NONE    ? "layers in float8; set float8=none"
-                      : s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP
-                          ? "selective checkpointing; set checkpointing=full or none"
-                          : NULL;
+                                                         : NULL;
     return model_is_planned(n, why, error,
                             "kernels = compiled is not planned for %s with %s, or kernels=eager",
                             n->experts ? "experts" : "latent attention", why);

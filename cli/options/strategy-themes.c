@@ -12,7 +12,8 @@ const CliStrategyTheme cli_strategy_themes[] = {
      "eval_holds_logits"},
     {"precision", "param_dtype model_dtype autocast loss_scale reduce_dtype output_dtype "
                   "keep_low_precision_grads float8 float8_gather"},
-    {"memory", "checkpointing checkpoint_place checkpoint_early_stop offload allocator"},
+    {"memory",
+     "checkpointing checkpoint_place checkpoint_early_stop checkpoint_sent offload allocator"},
     {"what is trained: all, a part, or adapters",
      "freeze lora_rank lora_alpha lora_dropout lora_on lora_dtype lora_base "
      "lora_base_double lora_base_storage"},

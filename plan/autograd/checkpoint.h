@@ -17,6 +17,7 @@ void plan_run_drop_results(PlanRun *run,
 
 /* ---- what is kept (selective.c) -------------------------------------------------------------- */
 
+bool plan_run_selects(const PlanRun *run); /* whether checkpoints keep what was chosen */
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id); /* of the block forward is in */
 /* Largest numbers of weights and of what layers in float8 are given: kept by selective
  * checkpointing of compiled blocks that ranks share, so that nobody looks for them again; now,

@@ -4,7 +4,11 @@
  * first (what torchtitan's policy chooses), which a recomputation then takes instead of computing
  * them. That policy also names what reduce-scatters give, and the largest number of a tensor, which
  * layers in float8 ask for: of compiled blocks whose layers ranks share that is planned, too. And
- * what all-to-alls give, and what was copied to the host: of experts that ranks share.
+ * what all-to-alls give, unless checkpoint_sent=no, and what was copied to the host: of experts
+ * that ranks share.
+ *
+ * A block with experts is compiled in parts, beneath the policy, which sees of such a program what
+ * is no kernel of its own: attention, but no product, for that writes into a tensor that is there.
  */
 #include "plan/autograd/checkpoint.h"
 #include "plan/autograd/float8/float8.h"
@@ -53,26 +57,39 @@ static bool is_of_router(const PlanRun *run, const PlanGraphOp *op) {
            g_str_equal(plan_graph_module_at(run->graph, layer->parent)->class_name, "Router");
 }
 
+/* A product in a program that is a part of a block. */
+static bool is_hidden(const PlanRun *run, const PlanGraphOp *op) {
+    return plan_graph_is_compiled(run->graph) && !plan_graph_is_in_program(run->graph, op->module);
+}
+
 static bool is_counted(const PlanRun *run, const PlanGraphOp *op) {
-    return plan_traced_is(op) ? plan_traced_kind(run->graph, op)->choice == PLAN_TRACED_PRODUCT
-                              : is_product(run, op) && !is_of_router(run, op);
+    return plan_traced_is(op)
+               ? plan_traced_kind(run->graph, op)->choice == PLAN_TRACED_PRODUCT
+               : is_product(run, op) && !is_of_router(run, op) && !is_hidden(run, op);
+}
+
+/* What others have sent. */
+static bool is_kept_sent(const PlanRun *run, const PlanGraphOp *op) {
+    bool is_sent = op->kind == (uint32_t)PLAN_GRAPH_EXCHANGE_SPLITS ||
+                   op->kind == (uint32_t)PLAN_GRAPH_EXCHANGE_SEND;
+    return is_sent && run->strategy->checkpoint_sent == PLAN_YES;
 }
 
 static bool is_kept_anyhow(const PlanRun *run, const PlanGraphOp *op) {
     if (plan_traced_is(op)) {
         return plan_traced_kind(run->graph, op)->choice == PLAN_TRACED_ATTENTION;
     }
-    return plan_exchange_takes(op->kind) || is_kept_scatter(run, op) ||
-           op->kind == PLAN_OP_ATTENTION || op->kind == PLAN_OP_LATENT_ATTENTION ||
+    return is_kept_sent(run, op) || is_kept_scatter(run, op) || op->kind == PLAN_OP_ATTENTION ||
+           op->kind == PLAN_OP_LATENT_ATTENTION ||
            (PlanGraphKind)op->kind == PLAN_GRAPH_RING_ATTENTION;
 }
 
-static bool selects(const PlanRun *run) {
+bool plan_run_selects(const PlanRun *run) {
     return run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
 }
 
 bool plan_selects_next(PlanRun *run, const PlanGraphOp *op) {
-    if (!selects(run)) {
+    if (!plan_run_selects(run)) {
         return false;
     }
     bool counts = is_counted(run, op);
@@ -84,7 +101,7 @@ bool plan_selects_next(PlanRun *run, const PlanGraphOp *op) {
 /* Forward counts a product when it has run, a recomputation before. */
 bool plan_run_keeps_product(const PlanRun *run, unsigned ahead) {
     bool again = run->builder.phase == PLAN_PHASE_RECOMPUTE;
-    bool is_counted = selects(run) && (again || run->checkpoint != PLAN_NONE);
+    bool is_counted = plan_run_selects(run) && (again || run->checkpoint != PLAN_NONE);
     return is_counted && (run->n_products + !again + ahead) % 2 == 1;
 }
 
@@ -106,7 +123,8 @@ void plan_take_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
 }
 
 bool plan_run_keeps_largest(const PlanRun *run) {
-    return selects(run) && keeps_scattered(run) && run->graph->float8 == PLAN_FLOAT8_TENSORWISE;
+    return plan_run_selects(run) && keeps_scattered(run) &&
+           run->graph->float8 == PLAN_FLOAT8_TENSORWISE;
 }
 
 static void keep_number(PlanRun *run, PlanTensor number) {
@@ -159,6 +177,6 @@ void plan_take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
 }
 
 bool plan_is_left_out(const PlanRun *run, const PlanGraphOp *op) {
-    return selects(run) && is_before_scatter(run, op, is_product(run, op)) &&
+    return plan_run_selects(run) && is_before_scatter(run, op, is_product(run, op)) &&
            is_kept_scatter(run, op + 1);
 }

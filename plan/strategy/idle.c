@@ -28,6 +28,10 @@ static bool is_checkpointed(const PlanStrategy *s) {
     return s->checkpointing.choice != PLAN_CHECKPOINTING_NONE;
 }
 
+static bool selects_what_is_sent(const PlanStrategy *s) {
+    return s->expert > 1 && s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
+}
+
 static bool is_eager(const PlanStrategy *s) {
     return s->kernels == PLAN_KERNELS_EAGER;
 }
@@ -88,6 +92,9 @@ static const struct {
      "is FSDP's (flavour=fsdp1 or fsdp2)"},
     {"checkpoint_place checkpoint_early_stop", "checkpointing", is_checkpointed,
      "is of what is recomputed (checkpointing)"},
+    {"checkpoint_sent", "checkpointing expert", selects_what_is_sent,
+     "is of experts that ranks share, checkpointed selectively (expert, "
+     "checkpointing=selective-op)"},
     {"silu_backward", "kernels", is_eager, "is of eager kernels (kernels=eager)"},
     {"shape_padding", "kernels compile", is_compiled_as_one,
      "is of a network compiled as a whole (compile=network)"},

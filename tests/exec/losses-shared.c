@@ -131,6 +131,8 @@ static const char *const with_experts_shared[] = {
     "-n 6 --expert 2 --micro-batch 1 --accumulate 2 --accumulate-sync every --sharding grad-op",
     "-n 4 --expert 2 --micro-batch 3 --kernels compiled",
     "-n 2 --expert 2 --micro-batch 2 --accumulate 3 --kernels compiled --checkpointing full",
+    "-n 2 --expert 2 --micro-batch 6 --kernels compiled --checkpointing selective-op "
+    "--checkpoint-sent no",
     "-n 4 --expert 2 --micro-batch 3 --checkpointing selective-op",
     "-n 4 --expert 2 --micro-batch 3 --sharding hybrid --replicate 2",
     "-n 6 --expert 2 --micro-batch 2 --sharding hybrid --replicate 3 --kernels compiled",
@@ -149,6 +151,7 @@ static const char *const with_latent_attention[] = {
     "-n 4 --pipeline 2 --expert 2 --micro-batch 1 --accumulate 6",
     "-n 4 --expert 2 --micro-batch 3 --kernels compiled",
     "-n 4 --pipeline 2 --expert 2 --micro-batch 1 --accumulate 6 --kernels compiled",
+    "-n 4 --expert 2 --micro-batch 3 --kernels compiled --checkpointing selective-op",
     NULL,
 };
 

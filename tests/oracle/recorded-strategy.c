@@ -304,6 +304,9 @@ static void set_kernels(JsonObject *options, PlanStrategy *strategy) {
     if (is_recorded(options, "early_stop") && !recorded_flag(options, "early_stop")) {
         strategy->checkpoint_early_stop = PLAN_NO;
     }
+    if (recorded_yes(options, "selective_sends_again")) {
+        strategy->checkpoint_sent = PLAN_NO;
+    }
     if (strategy->checkpointing.choice == PLAN_CHECKPOINTING_FULL &&
         recorded_yes(options, "selective")) {
         strategy->checkpointing.choice = PLAN_CHECKPOINTING_SELECTIVE_OP;

@@ -1,5 +1,6 @@
 #include "plan/autograd/shared/exchange.h"
 
+#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
 
@@ -45,29 +46,34 @@ static PlanTensor splits_of(PlanRun *run, PlanTensor counts, const int64_t *d) {
     return sums;
 }
 
-/* How many rows each rank is sent, or sends: to the host, which waits for what it takes. */
+/* How many rows each rank is sent, or sends: to the host, which waits for what it takes; what a
+ * selective checkpoint has of them there is not copied again. */
 static void read_splits(PlanRun *run, PlanTensor counts, const int64_t *d, bool taken) {
     PlanTensor sums = splits_of(run, counts, d);
-    plan_run_read_splits(run, plan_run_operand_of(run, sums), taken);
+    if (run->builder.phase != PLAN_PHASE_RECOMPUTE || !plan_run_selects(run)) {
+        plan_run_read_splits(run, plan_run_operand_of(run, sums), taken);
+    }
     plan_run_unref(run, sums);
 }
 
-static void splits_forward(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_dims_of(run->graph, op);
-    PlanTensor counts = plan_run_given(run, op, 0), of_all = send(run, counts);
-    await(run);
-    plan_run_give(run, op, 0, of_all);
+static void read_both(PlanRun *run, PlanTensor counts, PlanTensor of_all, const int64_t *d) {
     read_splits(run, counts, d, false);
     read_splits(run, of_all, d, true);
 }
 
+static void splits_forward(PlanRun *run, const PlanGraphOp *op) {
+    PlanTensor counts = plan_run_given(run, op, 0), of_all = send(run, counts);
+    await(run);
+    plan_run_give(run, op, 0, of_all);
+    read_both(run, counts, of_all, plan_graph_dims_of(run->graph, op));
+}
+
 void plan_exchange_again(PlanRun *run, const PlanGraphOp *op) {
     if ((PlanGraphKind)op->kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
-        const int64_t *d = plan_graph_dims_of(run->graph, op);
         uint32_t of_all = plan_graph_ref(run->graph, op->values + op->n_inputs);
         plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
-        plan_run_unref(run, splits_of(run, plan_run_given(run, op, 0), d));
-        plan_run_unref(run, splits_of(run, plan_run_value(run, of_all), d));
+        read_both(run, plan_run_given(run, op, 0), plan_run_value(run, of_all),
+                  plan_graph_dims_of(run->graph, op));
     }
 }
 

@@ -17,12 +17,6 @@
 
 extern const char *const plan_exchange_lanes[]; /* behind the flavour's; ends with NULL */
 
-/* What others have sent: selective checkpointing keeps it. */
-static inline bool plan_exchange_takes(uint32_t kind) {
-    return kind == (uint32_t)PLAN_GRAPH_EXCHANGE_SPLITS ||
-           kind == (uint32_t)PLAN_GRAPH_EXCHANGE_SEND;
-}
-
 void plan_exchange_forward(PlanRun *run, const PlanGraphOp *op);
 /* Of a block that is computed again, where what was taken was kept: sums by rank alone. */
 void plan_exchange_again(PlanRun *run, const PlanGraphOp *op);

@@ -33,7 +33,7 @@ def prepare(recorder, options, device_type):
     recorder.host_waits = lambda op, more: (op is torch.ops.aten._to_copy.default and str(more.get("device")) == "cpu"
                                             and not more.get("non_blocking"))
     tensor_parallel.prepare(recorder)
-    if options.selective:  # whoever compiles a block traces the wrapped hooks
+    if options.selective:
         keep_fsdp_out_of_selective_checkpoints()
     recorder.joins_flat_gradients = False
     context_parallel.hold_until_waited_for(recorder)
@@ -60,6 +60,7 @@ def keep_fsdp_out_of_selective_checkpoints():
     in_hooks = []
 
     def apart(hook):
+        @torch._dynamo.disable  # as the hook itself is: whoever compiles a block would trace this
         @functools.wraps(hook)
         def wrapped(*args, **more):
             in_hooks.append(True)

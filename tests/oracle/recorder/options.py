@@ -72,6 +72,8 @@ def add_training_options(p):
                      help="checkpointing keeps attention's outputs and every other matrix product's")
     net.add_argument("--selective-scattered", action="store_true", default=None,
                      help="with --selective, and --tensor or --expert: what is scattered or sent is kept, too, and each largest number")
+    net.add_argument("--selective-sends-again", action="store_true", default=None,
+                     help="with --selective-scattered and --expert: what is sent is not kept, as in torchtitan's list for Qwen 3")
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
     net.add_argument("--autocast", choices=("bf16", "fp16"), help="forward and loss run under torch.autocast")
@@ -187,7 +189,8 @@ def make_shape(options):
                  "norm_weight", "gate", "global_every", "local_rope_base", "window", "document", "target_seq", "gate_up", "embed_scale", "attention_scale", "residual_scale", "logits_scale", "unturned_every",
                  "experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "score", "expert_groups", "groups_per_token",
                  "route_scale", "route_bias", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
-                 "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "loss_in_place", "logits_shifted", "logits_held", "use_cache", "reentrant", "selective", "selective_scattered"):
+                 "route_norm", "routing", "dropout", "rms_norm", "rope", "loss", "loss_at", "loss_in_place", "logits_shifted", "logits_held", "use_cache", "reentrant", "selective", "selective_scattered",
+                 "selective_sends_again"):
         if getattr(options, name) is not None:
             fields[name] = getattr(options, name)
     return Shape(**fields, checkpointing=options.checkpointing)
