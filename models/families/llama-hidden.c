@@ -20,9 +20,12 @@ void model_llama_declare_hidden_layer(const ModelLlama *llama, ModelLlamaBlock *
         block->up = model_linear(w, block->mlp, names->up, llama->ffn, w->width, false);
     }
     block->down = model_linear(w, block->mlp, names->down, w->width, llama->ffn, false);
+    static const char *const classes[] = {[MODEL_GATE_SILU] = "SiLUActivation",
+                                          [MODEL_GATE_GELU_TANH] = "GELUTanh",
+                                          [MODEL_GATE_GELU_ERF] = "GELUActivation"};
     const char *act = llama->gate_up_joined ? "activation_fn" : "act_fn"; /* Phi-3's; others' */
     block->act = llama->transformers
-                     ? plan_graph_module(w->graph, block->mlp, act, "Activation", false)
+                     ? plan_graph_module(w->graph, block->mlp, act, classes[llama->gate], false)
                      : PLAN_NONE;
 }
 

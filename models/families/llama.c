@@ -293,7 +293,7 @@ static unsigned rotaries_of(ModelLlama *llama, const ModelNetwork *network,
 
 static uint32_t declare_rotary(ModelLlama *llama, const ModelNetwork *network, uint32_t model) {
     uint32_t module =
-        model_llama_declare_module(llama, model, "rotary_emb", "RotaryEmbedding", NULL);
+        plan_graph_module(llama->walk.graph, model, "rotary_emb", "RotaryEmbedding", false);
     ModelRotary *rotaries[2];
     unsigned n = rotaries_of(llama, network, rotaries);
     for (unsigned i = 0; i < n; i++) {

@@ -246,6 +246,33 @@ static void says_what_is_normalized(void) {
     }
 }
 
+/* Wrappers go by the classes that transformers has, an activation's among them. */
+static void activations_have_their_classes(void) {
+    static const struct {
+        const char *json, *class_name;
+    } kinds[] = {
+        {SMALL("exaone4", "\"num_key_value_heads\": 2, \"sliding_window\": null"),
+         "SiLUActivation"},
+        {SMALL("gemma", "\"num_key_value_heads\": 2, \"hidden_act\": \"gelu\""), "GELUActivation"},
+        {SMALL("gemma3_text", "\"rope_theta\": 500000.0"), "GELUTanh"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ModelNetwork) network = read_config(kinds[i].json, &error);
+        g_assert_no_error(error);
+        ModelPass pass = {.batch = 1, .seq = 4};
+        g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, &error);
+        g_assert_no_error(error);
+        bool found = false;
+        for (guint m = 0; m < graph->modules->len; m++) {
+            const PlanGraphModule *module = plan_graph_module_at(graph, m);
+            found |= g_str_equal(module->name, "model.layers.0.mlp.act_fn") &&
+                     g_str_equal(module->class_name, kinds[i].class_name);
+        }
+        g_assert_true(found);
+    }
+}
+
 /* Gemma 3's angles stand in other fields where transformers 5 has written the file. */
 static void says_both_bases(void) {
     static const char *const texts[] = {
@@ -359,6 +386,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/config.json/says where sequences end", says_where_sequences_end);
     g_test_add_func("/models/config.json/says whose code it is", says_whose_code_it_is);
     g_test_add_func("/models/config.json/says both bases of Gemma 3", says_both_bases);
+    g_test_add_func("/models/config.json/activations have their classes",
+                    activations_have_their_classes);
     g_test_add_func("/models/config.json/says which blocks slide", says_which_blocks_slide);
     return g_test_run();
 }
