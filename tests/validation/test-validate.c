@@ -322,8 +322,8 @@ static const struct {
 
 /* Runs that could not be planned when their table met its goals, and miss them: float8 on GPUs that
  * share layers, a sequence shared by eight, and sequences shared within stages. README.md has the
- * reasons. The goals are held without them, and the whole table to what is reached. A run is named
- * by its measured step, which no edit of its table changes. */
+ * reasons. The goals of one node and of several nodes are held without them, and the whole table to
+ * what is reached. A run is named by its measured step, which no edit of its table changes. */
 static const struct {
     const char *table;
     double measured_ms[3];
@@ -337,7 +337,7 @@ static const struct {
     double median, p90;
 } unmended[] = {
     {"train_fresh_fourth.csv", 0.08, 0.16},       {"train_fresh_fifth.csv", 0.035, 0.13},
-    {"train_fresh_ninth.csv", 0.03, 0.21},        {"train_fresh_tenth.csv", 0.015, 0.04},
+    {"train_fresh_ninth.csv", 0.03, 0.21},        {"train_fresh_tenth.csv", 0.017, 0.04},
     {"train_fresh_eleventh.csv", 0.03, 0.085},    {"train_fresh_twelfth.csv", 0.045, 0.26},
     {"train_fresh_thirteenth.csv", 0.045, 0.19},  {"train_fresh_fourteenth.csv", 0.03, 0.20},
     {"train_fresh_fifteenth.csv", 0.025, 0.065},  {"train_fresh_sixteenth.csv", 0.1, 0.22},
@@ -422,12 +422,17 @@ static void check_goals(const CliValidatedTable *t) {
     clear_scores(&scores);
 }
 
-/* A goal that is met again is to be held again. */
+static bool meets_goals(const CliScore *score) {
+    return cli_score_count(score) == 0 ||
+           (cli_score_quantile(score, 0.5) <= 0.06 && cli_score_quantile(score, 0.9) <= 0.15);
+}
+
+/* Goals that are met again are to be held again. */
 static void check_missed(const CliValidatedTable *t) {
     for (unsigned i = 0; i < G_N_ELEMENTS(missed); i++) {
         if (g_str_equal(missed[i].table, t->name)) {
-            bool meets = cli_score_quantile(&t->scores.time, 0.5) <= 0.06 &&
-                         cli_score_quantile(&t->scores.time, 0.9) <= 0.15;
+            bool meets = meets_goals(&t->scores.time) && meets_goals(&t->scores.one_node) &&
+                         meets_goals(&t->scores.more_nodes);
             g_assert_false(meets); /* else it is held to the goals without exceptions */
             check_within(&t->scores.time, missed[i].median, missed[i].p90);
         }
