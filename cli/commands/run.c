@@ -40,6 +40,7 @@ typedef struct {
     unsigned n_open; /* of these two */
     bool verbose, json;
     bool said_why; /* a rank has said what is wrong */
+    GString *page; /* of mpirun's: its lines so far, in one */
     int dead_rank, dead_signal;
     int interrupted;       /* the signal that this program got */
     int status, killed_by; /* of what started the ranks; a signal, or 0 */
@@ -47,22 +48,36 @@ typedef struct {
 
 /* ---- listening ------------------------------------------------------------------------------ */
 
+/* Who died of what, once mpirun's page has said so. Pages lie between dashes; Open MPI 5 breaks
+ * their lines anywhere. */
+static bool hears_of_death(Watch *watch, const char *line) {
+    if (g_str_has_prefix(line, "-----")) {
+        g_string_truncate(watch->page, 0);
+        return false;
+    }
+    g_string_append_printf(watch->page, "%s ", line);
+    int rank, sig;
+    const char *death = strstr(watch->page->str, "process rank ");
+    const char *by = strstr(watch->page->str, "exited on signal ");
+    if (!death || !by || sscanf(death, "process rank %d", &rank) != 1 ||
+        sscanf(by, "exited on signal %d", &sig) != 1) {
+        return false;
+    }
+    watch->dead_rank = rank;
+    watch->dead_signal = sig;
+    g_string_truncate(watch->page, 0);
+    return true;
+}
+
 /* Ranks' own messages and mpirun's word on who died; the rest of mpirun's pages only when asked. */
 static void hear(Watch *watch, const char *line) {
-    int rank, sig;
-    const char *death = strstr(line, "process rank ");
-    const char *by = strstr(line, "exited on signal ");
     const char *own = cli_ranks_own_words(line);
     if (own) {
         if (!watch->said_why || watch->verbose) {
             cli_complain(CLI_FAILED, "%s", own);
         }
         watch->said_why = true;
-    } else if (death && by && sscanf(death, "process rank %d", &rank) == 1 &&
-               sscanf(by, "exited on signal %d", &sig) == 1) {
-        watch->dead_rank = rank;
-        watch->dead_signal = sig;
-    } else if (watch->verbose) {
+    } else if (!hears_of_death(watch, line) && watch->verbose) {
         fprintf(stderr, "%s\n", line);
     }
 }
@@ -235,7 +250,9 @@ static int run_in(const CliScratch *scratch, const Options *options, const Plan 
         g_autofree char *words = g_strjoinv(" ", (char **)argv->pdata);
         cli_complain(CLI_OK, "%s", words);
     }
-    Watch watch = {.verbose = options->verbose, .json = options->json, .dead_rank = -1};
+    g_autoptr(GString) page = g_string_new(NULL);
+    Watch watch = {
+        .verbose = options->verbose, .json = options->json, .page = page, .dead_rank = -1};
     return watch_over(&watch, argv, error) ? verdict(&watch, scratch, plan) : CLI_FAILED;
 }
 

@@ -188,7 +188,8 @@ bool cli_ranks_know_device(const char *device, GError **error) {
 
 const char *cli_ranks_own_words(const char *line) {
     static const char name[] = "foreshard-exec: ";
-    return g_str_has_prefix(line, name) ? line + strlen(name) : NULL;
+    const char *at = strstr(line, name); /* behind whatever a library wrote without a line's end */
+    return at ? at + strlen(name) : NULL;
 }
 
 /* Even if this program is killed, mpirun then ends its ranks. */
