@@ -267,8 +267,8 @@ static void one_rank_says(const char *words, unsigned rank, const char *expected
     test_run_clear(&run);
 }
 
-/* Rank 0 is given a plan, the others none. By a script, because Debian 13's mpirun dies of what would
- * say so, "-n 1 true : -n 1 true". */
+/* Rank 0 is given a plan, the others none. By a script, because Debian 13's mpirun dies of what
+ * would say so, "-n 1 true : -n 1 true". */
 static void two_kinds_say(unsigned n, const char *plan, unsigned rank, const char *expected) {
     g_autofree char *exec = exec_path(), *script = g_strconcat(plan, ".sh", NULL);
     g_autofree char *words = g_strdup_printf("--oversubscribe -n %u sh %s", n, script);
