@@ -45,9 +45,8 @@ static const char *why_not_trained_in_part(const PlanStrategy *s) {
                ? NULL
                : "with frozen parameters is planned only as torchtitan shares layers, by eager "
                  "kernels or compiled blocks in no float8; set freeze=none, or "
-                 "tensor_plan=torchtitan, sequence_parallel=yes, compile=block, async_tensor=no "
-                 "and "
-                 "float8=none";
+                 "tensor_plan=torchtitan, sequence_parallel=yes, compile=block, "
+                 "async_tensor=no and float8=none";
 }
 
 /* With eager kernels or compiled blocks, and none of the other keys. */
