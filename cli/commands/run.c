@@ -40,7 +40,7 @@ typedef struct {
     unsigned n_open; /* of these two */
     bool verbose, json;
     bool said_why; /* a rank has said what is wrong */
-    GString *page; /* of mpirun's: its lines so far, in one */
+    GString *page; /* of mpirun's, from where it names a rank, in one line */
     int dead_rank, dead_signal;
     int interrupted;       /* the signal that this program got */
     int status, killed_by; /* of what started the ranks; a signal, or 0 */
@@ -48,18 +48,18 @@ typedef struct {
 
 /* ---- listening ------------------------------------------------------------------------------ */
 
-/* Who died of what, once mpirun's page has said so. Pages lie between dashes; Open MPI 5 breaks
- * their lines anywhere. */
+/* Who died of what, once mpirun's page has said so. Open MPI 5 breaks such a page's lines anywhere
+ * behind the rank; it ends with dashes. */
 static bool hears_of_death(Watch *watch, const char *line) {
-    if (g_str_has_prefix(line, "-----")) {
-        g_string_truncate(watch->page, 0);
-        return false;
-    }
-    g_string_append_printf(watch->page, "%s ", line);
     int rank, sig;
-    const char *death = strstr(watch->page->str, "process rank ");
+    const char *death = strstr(line, "process rank ");
+    if (death || g_str_has_prefix(line, "-----")) {
+        g_string_assign(watch->page, death ? death : "");
+    } else if (watch->page->len) {
+        g_string_append_printf(watch->page, " %s", line);
+    }
     const char *by = strstr(watch->page->str, "exited on signal ");
-    if (!death || !by || sscanf(death, "process rank %d", &rank) != 1 ||
+    if (!by || sscanf(watch->page->str, "process rank %d", &rank) != 1 ||
         sscanf(by, "exited on signal %d", &sig) != 1) {
         return false;
     }
