@@ -296,8 +296,8 @@ static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **erro
          "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
          "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding and "
          "norms before (or, of each head, EXAONE 4's behind), of Phi-3's joined layers all three, "
-         "and of what makes a Gemma or a Gemma 3 "
-         "all of it; set code = own"},
+         "and of what makes a Gemma or a Gemma 3 all of "
+         "it; set code = own"},
         {is_copied && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
          "use_cache = copied is known of layers for q, k and v each, and without a window; set "
          "use_cache = no"},

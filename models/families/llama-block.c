@@ -25,8 +25,8 @@ uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, co
     return plan_graph_module(llama->walk.graph, parent, name, class_name, false);
 }
 
-/* In the order of their use. */
-static void declare_norms(const ModelLlama *llama, ModelLlamaBlock *block) {
+/* By the names that transformers has for them, in the order of their use. */
+static void declare_their_norms(const ModelLlama *llama, ModelLlamaBlock *block) {
     static const char *const names[][4] = {
         [MODEL_NORM_BEFORE] = {"input_layernorm", NULL, "post_attention_layernorm"},
         [MODEL_NORM_AFTER] = {"post_attention_layernorm", NULL, "post_feedforward_layernorm"},
@@ -45,7 +45,6 @@ static void declare_norms(const ModelLlama *llama, ModelLlamaBlock *block) {
 ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t parent,
                                           uint64_t index) {
     const ModelWalk *w = &llama->walk;
-    const ModelLlamaNames *names = llama->names;
     g_autofree char *name = g_strdup_printf("layers.%" G_GUINT64_FORMAT, index);
     g_autofree char *class_name = class_of(llama, "DecoderLayer", "LlamaBlock");
     ModelLlamaBlock block = {.module = plan_graph_module(w->graph, parent, name, class_name, true),
@@ -54,16 +53,16 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
     if (llama->transformers) {
         model_llama_declare_attention(llama, &block);
         model_llama_declare_hidden_layer(llama, &block);
-        declare_norms(llama, &block);
+        declare_their_norms(llama, &block);
         return block;
     }
-    block.norm_1 = model_rmsnorm(w, block.module, names->norm_1);
+    block.norm_1 = model_rmsnorm(w, block.module, "norm_1");
     model_llama_declare_attention(llama, &block);
     bool at_both = llama->norm_at == MODEL_NORM_BOTH;
     if (at_both) {
         block.after_1 = model_rmsnorm(w, block.module, "after_1");
     }
-    block.norm_2 = model_rmsnorm(w, block.module, names->norm_2);
+    block.norm_2 = model_rmsnorm(w, block.module, "norm_2");
     if (at_both) {
         block.after_2 = model_rmsnorm(w, block.module, "after_2");
     }

@@ -26,8 +26,6 @@ static const ModelLlamaNames own_names = {.embed = "embed",
                                           .up = "up",
                                           .gate_up = "gate_up",
                                           .down = "down",
-                                          .norm_1 = "norm_1",
-                                          .norm_2 = "norm_2",
                                           .head = "head"};
 
 static const ModelLlamaNames transformers_names = {.embed = "embed_tokens",
@@ -42,8 +40,6 @@ static const ModelLlamaNames transformers_names = {.embed = "embed_tokens",
                                                    .up = "up_proj",
                                                    .gate_up = "gate_up_proj",
                                                    .down = "down_proj",
-                                                   .norm_1 = "input_layernorm",
-                                                   .norm_2 = "post_attention_layernorm",
                                                    .head = "lm_head"};
 
 static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, uint32_t tokens) {

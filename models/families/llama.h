@@ -9,8 +9,7 @@
 
 /* What modules are called. */
 typedef struct {
-    const char *embed, *attn, *q, *k, *v, *o, *qkv, *mlp, *gate, *up, *gate_up, *down;
-    const char *norm_1, *norm_2, *head;
+    const char *embed, *attn, *q, *k, *v, *o, *qkv, *mlp, *gate, *up, *gate_up, *down, *head;
 } ModelLlamaNames;
 
 /* Of latent attention (latent.h): the short rows, and what of a head is turned or not. */

@@ -43,22 +43,13 @@ static PlanDtype dtype_of(const ModelWalk *w, uint32_t value) {
     return (PlanDtype)plan_graph_value_at(w->graph, value)->dtype;
 }
 
-static uint32_t run_a(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x) {
-    PlanDtype dtype = dtype_of(w, adapter->a.weight);
-    plan_graph_enter(w->graph, adapter->a.module, &x, 1);
-    uint32_t y =
-        model_linear_op(w, adapter->a.weight, PLAN_NONE, dtype, x, adapter->rank, adapter->in, 0);
-    plan_graph_leave(w->graph, &y, 1);
-    return y;
-}
-
-/* A unit of its own is gathered before the layer copies the gradient of k's heads. */
-static uint32_t run_b(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x,
-                      const ModelAttention *of_k) {
-    PlanDtype dtype = dtype_of(w, adapter->b.weight);
-    plan_graph_enter(w->graph, adapter->b.module, &x, 1);
-    uint32_t y = model_linear_op(w, adapter->b.weight, PLAN_NONE, dtype, x, adapter->out,
-                                 adapter->rank, adapter->parts);
+/* of_k: what comes is seen as k's heads, within the module, whose unit is gathered before the layer
+ * copies their gradient. */
+static uint32_t run_product(const ModelWalk *w, const ModelProduct *product, uint32_t x,
+                            uint64_t out, uint64_t in, uint64_t parts, const ModelAttention *of_k) {
+    PlanDtype dtype = dtype_of(w, product->weight);
+    plan_graph_enter(w->graph, product->module, &x, 1);
+    uint32_t y = model_linear_op(w, product->weight, PLAN_NONE, dtype, x, out, in, parts);
     y = of_k ? model_run_heads(w, of_k, y, 'k') : y;
     plan_graph_leave(w->graph, &y, 1);
     return y;
@@ -76,7 +67,8 @@ static uint32_t dropped(const ModelWalk *w, const ModelAdapter *adapter, uint32_
 static uint32_t run_products(const ModelWalk *w, const ModelAdapter *adapter, uint32_t x,
                              const ModelAttention *of_k) {
     uint32_t given = dropped(w, adapter, x);
-    return run_b(w, adapter, run_a(w, adapter, given), of_k);
+    uint32_t low = run_product(w, &adapter->a, given, adapter->rank, adapter->in, 0, NULL);
+    return run_product(w, &adapter->b, low, adapter->out, adapter->rank, adapter->parts, of_k);
 }
 
 /* Of a layer in 4 bits PEFT copies what it gives, and casts what the adapter makes, not the sum;
