@@ -9,7 +9,7 @@
 #include "exec/cuda/ops/traced.h"
 #include "exec/cuda/own-gpu.h"
 #include "exec/results.h"
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 
 enum {
     /* Assumed: a driver that nobody has asked since the machine began, libraries that still lie on

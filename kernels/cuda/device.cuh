@@ -1,4 +1,4 @@
-/* kernels/cuda/device.cuh - how the kernels are written; for .cu files of this folder only.
+/* kernels/cuda/device.cuh - how the kernels are written; for .cu files of kernels/cuda only.
  *
  * Loads and stores go 16 bytes a thread. Where arrays do not begin on 16 bytes, but all miss it by
  * the same number of elements, that many are done one by one first (a Span); where they miss it by

@@ -1,5 +1,5 @@
 /* kernels/cuda/each.cuh - kernels that make each output element from the input elements beside it;
- * for .cu files of this folder only.
+ * for .cu files of kernels/cuda only.
  *
  * each() launches a function object F over n elements of some input and output arrays: F's
  * operator()(const float *in, float *out) works on one element, in[0] of the first input and so on.

@@ -1,4 +1,4 @@
-/* kernels/cuda/lane.h - what a lane is made of; for .cu files of this folder only.
+/* kernels/cuda/lane.h - what a lane is made of; for .cu files of kernels/cuda only.
  *
  * Every kernel's file reads it, and nvcc reads such a file once for each architecture and once
  * more: so no library's headers are here.
@@ -6,10 +6,10 @@
 #pragma once
 #include "kernels/cuda/runtime.h"
 
-struct KernelCudaCudnn; /* attention-cudnn.cu */
-struct KernelCudaBlas;  /* product.cu: cuBLASLt's handle, and what it was asked for */
+struct KernelCudaCudnn; /* attention/attention-cudnn.cu */
+struct KernelCudaBlas;  /* products/product.cu: cuBLASLt's handle, and what it was asked for */
 
-/* When the lane's stand-in for a collective began (standin.cu); zeros between two. */
+/* When the lane's stand-in for a collective began (ranks/standin.cu); zeros between two. */
 struct KernelCudaMoment {
     unsigned long long begun_ns;
     unsigned ended; /* blocks */
@@ -36,7 +36,7 @@ struct _KernelCuda {
     bool blas_knows_gelu, blas_sums_gelu;
     bool (*give_room)(void *self); /* NULL: nobody is asked */
     void *room_giver;
-    bool is_short; /* of memory: products of odd rows are not copied any more (matmul.cu) */
+    bool is_short;          /* of memory: products/matmul.cu copies odd rows no more */
     KernelCudaCudnn *cudnn; /* NULL: not there, or not asked for yet */
     char refusal[1024];     /* why cuDNN has not taken a shape, the first such; "": it took all */
     bool own_attention;
@@ -66,9 +66,11 @@ KernelCudaFault kernel_cuda_check(const char *call, cudaError_t error);
 KernelCudaFault kernel_cuda_add_parts(KernelCuda *lane, void *out, const float *parts,
                                       size_t n_parts, size_t cols, KernelCudaType type);
 
-KernelCudaFault kernel_cuda_blas_new(KernelCuda *lane); /* product.cu */
-void kernel_cuda_blas_free(KernelCuda *lane);           /* likewise */
-void kernel_cuda_cudnn_free(KernelCuda *lane); /* attention-cudnn.cu, or attention.cu without */
+/* products/product.cu. */
+KernelCudaFault kernel_cuda_blas_new(KernelCuda *lane);
+void kernel_cuda_blas_free(KernelCuda *lane);
+/* attention/attention-cudnn.cu; attention.cu where there is no cuDNN. */
+void kernel_cuda_cudnn_free(KernelCuda *lane);
 const char *kernel_cuda_cudnn_version(void);
 
 /* Returns the fault from the calling function, if there is one. */

@@ -1,4 +1,4 @@
-/* kernels/cuda/magnitude.cuh - largest magnitudes; for .cu files of this folder only.
+/* kernels/cuda/magnitude.cuh - largest magnitudes; for .cu files of kernels/cuda only.
  *
  * As bits magnitudes are in the order of numbers, NaN last, which is found where there is one.
  */

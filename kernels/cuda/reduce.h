@@ -25,7 +25,8 @@ KernelCudaFault kernel_cuda_row_sum(KernelCuda *lane, void *out, const void *x, 
 /* out[r] = the largest x[r, j]; numbers that are none are passed over, of none it is -infinity. */
 KernelCudaFault kernel_cuda_row_max(KernelCuda *lane, void *out, const void *x, size_t rows,
                                     size_t cols, KernelCudaType type);
-/* out[0] = 2-norm of x, of any type. Of a list of tensors: kernel_cuda_norms() (optimizer.h). */
+/* out[0] = 2-norm of x, of any type. Of a list of tensors: kernel_cuda_norms() (lists/optimizer.h).
+ */
 KernelCudaFault kernel_cuda_norm(KernelCuda *lane, void *out, KernelCudaType out_type,
                                  const void *x, size_t n, KernelCudaType type);
 

@@ -1,5 +1,5 @@
 /* kernels/cuda/sort.h - positions in the order of their index, equals in the order they stand in;
- * for .cu files of this folder only.
+ * for .cu files of kernels/cuda only.
  *
  * The same bits in every run. n positions take 20 n bytes of the lane's scratch, and some more for
  * counts; what is left there holds until the lane's next call that needs scratch. Bound: memory,

@@ -5,11 +5,11 @@
  * probabilities before they meet v and d_o, the gradients of the scores before they meet k and q,
  * and each head's part of dk and dv where a group of heads shares them. Bounds that this keeps are
  * ones that a GPU can keep. A thread a row; written down from the formulas, so it is a second
- * opinion on kernels/cuda/attention-own.cu too.
+ * opinion on kernels/cuda/attention/attention-own.cu too.
  */
 #include <vector>
 
-#include "kernels/cuda/attention-private.h"
+#include "kernels/cuda/attention/attention-private.h"
 #include "kernels/cuda/device.cuh"
 
 namespace {

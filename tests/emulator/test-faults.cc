@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/matrices.cuh"
+#include "kernels/cuda/products/matrices.cuh"
 #include "tests/emulator/test.h"
 
 static __global__ void overrun_kernel(int *x) {

@@ -2,7 +2,7 @@
 #include <cublasLt.h>
 #include <math.h>
 
-#include "kernels/cuda/attention-private.h"
+#include "kernels/cuda/attention/attention-private.h"
 #include "tests/emulator/test.h"
 
 /* ---- products ------------------------------------------------------------------------------- */

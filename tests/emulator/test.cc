@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/matrices.cuh"
+#include "kernels/cuda/products/matrices.cuh"
 
 /* ---- threads -------------------------------------------------------------------------------- */
 

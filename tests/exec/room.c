@@ -7,8 +7,8 @@
 
 #include "exec/cuda/memory/segments.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/matmul.h"
-#include "kernels/cuda/standin.h"
+#include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/ranks/standin.h"
 #include "tests/emulator/emulator.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/embedding.h"
+#include "kernels/cuda/rows/embedding.h"
 #include "tests/kernels-cuda/device.h"
 
 /* Enough pieces for several launches, of all sizes, from the case's type to each; zeros between. */

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/cudnn-library.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/cudnn-library.h"
 
 /* Its header declares a function with (), which means something else in C than in C++. */
 #pragma GCC diagnostic push

@@ -9,7 +9,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "kernels/cuda/attention-cudnn.h"
+#include "kernels/cuda/attention/attention-cudnn.h"
 
 /* An H200 as cuDNN 9.19 describes one (NVIDIA's data sheet, and the CUDA C++ Programming Guide's
  * table of compute capability 9.0). The names are cuDNN's own. */

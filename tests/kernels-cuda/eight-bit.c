@@ -1,7 +1,7 @@
 /* tests/kernels-cuda/eight-bit.c - AdamW with states in 8 bits, against the host's. A GPU fuses
  * products with sums, so that a number halfway between two places may have either.
  */
-#include "kernels/cuda/eight-bit.h"
+#include "kernels/cuda/lists/eight-bit.h"
 #include "kernels/host/eight-bit.h"
 #include "kernels/host/four-bit.h"
 #include "tests/kernels-cuda/device.h"

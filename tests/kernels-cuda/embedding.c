@@ -1,7 +1,7 @@
 /* tests/kernels-cuda/embedding.c - kernels that look up rows of a table, and add to them; against
  * the host's, or loops written here. */
-#include "kernels/cuda/embedding.h"
-#include "kernels/cuda/heads.h"
+#include "kernels/cuda/rows/embedding.h"
+#include "kernels/cuda/attention/heads.h"
 #include "kernels/host/embedding.h"
 #include "tests/kernels-cuda/device.h"
 

@@ -1,7 +1,7 @@
 /* tests/kernels-cuda/exchange.c - how many rows ranks send each other, and where they go. */
 #include <string.h>
 
-#include "kernels/cuda/exchange.h"
+#include "kernels/cuda/experts/exchange.h"
 #include "tests/kernels-cuda/device.h"
 
 static gint64 *new_numbers(size_t n, gint32 below) {

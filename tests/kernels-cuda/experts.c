@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/embedding.h"
-#include "kernels/cuda/experts.h"
-#include "kernels/cuda/grouped.h"
+#include "kernels/cuda/experts/experts.h"
+#include "kernels/cuda/products/grouped.h"
+#include "kernels/cuda/rows/embedding.h"
 #include "kernels/host/embedding.h"
 #include "kernels/host/experts.h"
 #include "tests/kernels-cuda/device.h"

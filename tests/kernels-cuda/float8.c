@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/products/matmul.h"
 #include "kernels/host/float8.h"
 #include "kernels/host/half.h"
 #include "kernels/host/matmul.h"

@@ -1,7 +1,7 @@
 /* tests/kernels-cuda/four-bit.c - numbers in 4 bits and their magnitudes in 8, against the host's
  * bytes and numbers, bit by bit.
  */
-#include "kernels/cuda/four-bit.h"
+#include "kernels/cuda/products/four-bit.h"
 #include "kernels/host/four-bit.h"
 #include "tests/kernels-cuda/device.h"
 

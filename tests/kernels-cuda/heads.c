@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/embedding.h"
-#include "kernels/cuda/heads.h"
-#include "kernels/cuda/positions.h"
+#include "kernels/cuda/attention/heads.h"
+#include "kernels/cuda/attention/positions.h"
+#include "kernels/cuda/rows/embedding.h"
 #include "tests/kernels-cuda/device.h"
 
 static size_t place(const KernelCudaHeads *h, size_t heads, bool apart, size_t b, size_t t,

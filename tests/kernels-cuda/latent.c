@@ -4,13 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/columns.h"
-#include "kernels/cuda/experts.h"
-#include "kernels/cuda/heads.h"
-#include "kernels/cuda/latent.h"
-#include "kernels/cuda/norm.h"
-#include "kernels/cuda/rope.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/columns.h"
+#include "kernels/cuda/attention/heads.h"
+#include "kernels/cuda/attention/rope.h"
+#include "kernels/cuda/experts/experts.h"
+#include "kernels/cuda/experts/latent.h"
+#include "kernels/cuda/rows/norm.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/norm.h"
 #include "tests/kernels-cuda/device.h"

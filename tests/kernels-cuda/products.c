@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/products/matmul.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/attention.h"
 #include "kernels/host/matmul.h"

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/ring.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/ranks/ring.h"
 #include "kernels/host/attention.h"
 #include "tests/kernels-cuda/device.h"
 #include "tests/kernels-cuda/slack.h"

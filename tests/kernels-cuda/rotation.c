@@ -1,8 +1,8 @@
 /* tests/kernels-cuda/rotation.c - rotary embedding, whole and op by op, and rows of labels; against
  * the host's, or loops written here. */
-#include "kernels/cuda/columns.h"
-#include "kernels/cuda/positions.h"
-#include "kernels/cuda/rope.h"
+#include "kernels/cuda/attention/columns.h"
+#include "kernels/cuda/attention/positions.h"
+#include "kernels/cuda/attention/rope.h"
 #include "kernels/host/rope.h"
 #include "tests/kernels-cuda/device.h"
 

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/loss.h"
-#include "kernels/cuda/norm.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/rows/loss.h"
+#include "kernels/cuda/rows/norm.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/loss.h"
 #include "kernels/host/norm.h"

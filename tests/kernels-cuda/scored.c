@@ -2,7 +2,7 @@
  * anyhow and may hide all keys of a query, against loops in double. */
 #include <math.h>
 
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 #include "tests/kernels-cuda/device.h"
 
 typedef struct {

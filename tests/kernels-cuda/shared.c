@@ -2,12 +2,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/columns.h"
+#include "kernels/cuda/attention/columns.h"
+#include "kernels/cuda/attention/positions.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/positions.h"
+#include "kernels/cuda/ranks/shared-loss.h"
+#include "kernels/cuda/ranks/shared.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/cuda/shared-loss.h"
-#include "kernels/cuda/shared.h"
 #include "kernels/host/loss.h"
 #include "tests/kernels-cuda/device.h"
 

@@ -2,7 +2,7 @@
  * it takes. */
 #include <string.h>
 
-#include "kernels/cuda/standin.h"
+#include "kernels/cuda/ranks/standin.h"
 #include "tests/kernels-cuda/device.h"
 
 #define NUMBERS KERNEL_CUDA_STAND_IN_NUMBERS

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/lists/optimizer.h"
 #include "kernels/cuda/random.h"
 #include "kernels/host/dropout.h"
 #include "kernels/host/float8.h"

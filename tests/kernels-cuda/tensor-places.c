@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "kernels/cuda/tensor-places.h"
+#include "kernels/cuda/traced/tensor-places.h"
 #include "tests/kernels-cuda/strided.h"
 
 static KernelDtype any_dtype(void) {

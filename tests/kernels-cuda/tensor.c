@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cuda/tensor.h"
+#include "kernels/cuda/traced/tensor.h"
 #include "kernels/host/tensor-sum.h"
 #include "tests/kernels-cuda/strided.h"
 

@@ -1,7 +1,7 @@
 /* tests/kernels-cuda/turned.c - matrices whose rows become columns, against the host's. */
 #include <string.h>
 
-#include "kernels/cuda/turned.h"
+#include "kernels/cuda/products/turned.h"
 #include "kernels/host/optimizer.h"
 #include "tests/kernels-cuda/device.h"
 

@@ -2,8 +2,8 @@
  * that say what they are: shapes, dtypes and strides that are new in each run. */
 #include <string.h>
 
-#include "kernels/cuda/channels.h"
-#include "kernels/cuda/windows.h"
+#include "kernels/cuda/traced/channels.h"
+#include "kernels/cuda/traced/windows.h"
 #include "tests/kernels-cuda/strided.h"
 
 enum {

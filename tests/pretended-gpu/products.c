@@ -8,7 +8,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/products/matmul.h"
 #include "tests/pretended-gpu/gpu.h"
 
 enum {

@@ -1,13 +1,14 @@
 /* exec/cuda/comm/standin.c - collectives of one GPU that rehearses one rank of many.
  *
- * Each is one kernel (kernels/cuda/standin.h) of as many blocks as the prediction says that NCCL
- * has channels, and lasts as long as the network model says (the table of exec/pace.h). What the
- * others would send is taken from a table of random numbers, as exec/comm/rehearse.h has it. What
- * it does not do: a ring reads again what it passes on, and NCCL's kernels hold more registers.
+ * Each is one kernel (kernels/cuda/ranks/standin.h) of as many blocks as the prediction says that
+ * NCCL has channels, and lasts as long as the network model says (the table of exec/pace.h). What
+ * the others would send is taken from a table of random numbers, as exec/comm/rehearse.h has it.
+ * What it does not do: a ring reads again what it passes on, and NCCL's kernels hold more
+ * registers.
  *
  * Owns: the table, 2 MiB of the GPU's memory. Borrows: the plan. Threads: the host's.
  */
-#include "kernels/cuda/standin.h"
+#include "kernels/cuda/ranks/standin.h"
 #include "exec/comm/rehearse.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/comm.h"

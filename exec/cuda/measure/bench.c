@@ -4,7 +4,7 @@
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/sharers.h"
 #include "exec/cuda/own-gpu.h"
-#include "kernels/cuda/standin.h"
+#include "kernels/cuda/ranks/standin.h"
 #include "trace/quantile.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* exec/cuda/measure/kernel-costs.c - what products and attention take, by shape. */
 #include "exec/cuda/calls.h"
 #include "exec/cuda/measure/bench.h"
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/products/matmul.h"
 #include "kernels/cuda/random.h"
 
 /* ---- products ------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* exec/cuda/ops/arithmetic.c - arithmetic, element by element. */
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/lists/optimizer.h"
 #include "kernels/cuda/reduce.h"
 
 /* Four kinds alike, by the names of POWER. */

@@ -1,9 +1,9 @@
 /* exec/cuda/ops/eight-bit.c - AdamW with states in 8 bits, as exec/host/eight-bit.c has it. */
-#include "kernels/cuda/eight-bit.h"
+#include "kernels/cuda/lists/eight-bit.h"
 #include "exec/cuda/ops/operands.h"
 #include "exec/eight-bit.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/four-bit.h"
+#include "kernels/cuda/products/four-bit.h"
 #include "kernels/host/four-bit.h"
 
 static KernelCudaFault state_map(const ExecTask *t, KernelCuda *k) {

@@ -1,5 +1,5 @@
 /* exec/cuda/ops/exchange.c - ops of experts that ranks share, as exec/host/exchange.c has them. */
-#include "kernels/cuda/exchange.h"
+#include "kernels/cuda/experts/exchange.h"
 #include "exec/cuda/ops/operands.h"
 
 KernelCudaFault exec_cuda_exchange(const ExecTask *t, KernelCuda *k) {

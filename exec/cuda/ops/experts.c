@@ -1,12 +1,12 @@
 /* exec/cuda/ops/experts.c - what is done to the rows of a mixture of experts, as
  * exec/host/experts.c has it. */
-#include "kernels/cuda/experts.h"
+#include "kernels/cuda/experts/experts.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/columns.h"
+#include "kernels/cuda/attention/columns.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/embedding.h"
-#include "kernels/cuda/grouped.h"
+#include "kernels/cuda/products/grouped.h"
 #include "kernels/cuda/reduce.h"
+#include "kernels/cuda/rows/embedding.h"
 
 typedef KernelCudaFault GroupedProduct(KernelCuda *lane, void *out, const void *a, const void *b,
                                        const int32_t *ends, size_t m, size_t n, size_t k,

@@ -8,9 +8,9 @@
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/products/turned.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/cuda/turned.h"
 
 static KernelCudaScaleType scale_type_at(const ExecTask *t, PlanSlotNumber i) {
     return operand_dtype(t, i) == PLAN_FP64 ? KERNEL_CUDA_SCALE_F64

@@ -1,5 +1,5 @@
 /* exec/cuda/ops/four-bit.c - ops of weights in 4 bits, as exec/host/four-bit.c has them. */
-#include "kernels/cuda/four-bit.h"
+#include "kernels/cuda/products/four-bit.h"
 #include "exec/cuda/ops/operands.h"
 #include "kernels/host/four-bit.h"
 #include "plan/op/four-bit.h"

@@ -1,8 +1,8 @@
 /* exec/cuda/ops/heads.c - attention with its scores in memory, as exec/host/heads.c has it. */
-#include "kernels/cuda/heads.h"
+#include "kernels/cuda/attention/heads.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/matmul.h"
-#include "kernels/cuda/ring.h"
+#include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/ranks/ring.h"
 
 /* Where the matrix of one head begins, and how its rows follow each other (plan/op/ops.def). */
 static KernelCudaMatrices matrices(const ExecTask *t, PlanSlotNumber i, size_t r, size_t c,

@@ -15,7 +15,7 @@
 #include "exec/op-groups.h"
 #include "exec/part-runs.h"
 #include "exec/slot-plan.h"
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 
 static bool refuse(const PlanOp *op, const char *why, GError **error) {
     g_set_error(error, EXEC_ERROR, EXEC_ERROR_INPUT, "the cuda device cannot do %s: %s",

@@ -1,11 +1,11 @@
 /* exec/cuda/ops/latent.c - ops of latent attention, and of routing beside it, as exec/host/latent.c
  * has them. Attention with values of another length is this program's own kernels'. */
-#include "kernels/cuda/latent.h"
+#include "kernels/cuda/experts/latent.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/columns.h"
-#include "kernels/cuda/experts.h"
-#include "kernels/cuda/norm.h"
-#include "kernels/cuda/rope.h"
+#include "kernels/cuda/attention/columns.h"
+#include "kernels/cuda/attention/rope.h"
+#include "kernels/cuda/experts/experts.h"
+#include "kernels/cuda/rows/norm.h"
 
 /* From element `from` of an operand on. */
 static gpointer from(const ExecTask *t, PlanSlotNumber i, size_t elements) {

@@ -1,8 +1,8 @@
 /* exec/cuda/ops/layers.c - layers that have parameters: tables, products, norms. */
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/embedding.h"
-#include "kernels/cuda/matmul.h"
-#include "kernels/cuda/norm.h"
+#include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/rows/embedding.h"
+#include "kernels/cuda/rows/norm.h"
 
 /* A product for each matrix of the result. */
 static KernelCudaFault linear_parts(const ExecTask *t, KernelCuda *k) {

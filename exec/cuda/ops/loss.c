@@ -1,7 +1,7 @@
 /* exec/cuda/ops/loss.c - softmax, and losses. */
-#include "kernels/cuda/loss.h"
+#include "kernels/cuda/rows/loss.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/products/matmul.h"
 
 /* In room lie a part's logits, a number a row, and, where the loss is stored in fewer bits, the
  * mean so far: logits are then stored so too, and leave half of their place. */

@@ -1,9 +1,9 @@
 /* exec/cuda/ops/masks.c - masks of attention, and what is added to its scores by distance, as
  * exec/host/masks.c has them. */
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/embedding.h"
-#include "kernels/cuda/heads.h"
-#include "kernels/cuda/positions.h"
+#include "kernels/cuda/attention/heads.h"
+#include "kernels/cuda/attention/positions.h"
+#include "kernels/cuda/rows/embedding.h"
 
 KernelCudaFault exec_cuda_masks(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;

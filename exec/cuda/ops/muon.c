@@ -1,9 +1,9 @@
 /* exec/cuda/ops/muon.c - what Muon does with one matrix, as exec/host/muon.c has it. */
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/matmul.h"
-#include "kernels/cuda/optimizer.h"
-#include "kernels/cuda/turned.h"
+#include "kernels/cuda/lists/optimizer.h"
+#include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/products/turned.h"
 
 /* The op's operands are a list of one tensor each. */
 static KernelCudaFault each(const ExecTask *t, KernelCuda *k, KernelCudaEach op, size_t elements,

@@ -3,7 +3,7 @@
 
 #include "exec/cuda/ops/launch.h"
 #include "exec/op-groups.h"
-#include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/attention.h"
 
 static inline KernelCudaType type_at(const ExecTask *t, PlanSlotNumber i) {
     return (KernelCudaType)operand_dtype(t, i); /* the first three stand alike */

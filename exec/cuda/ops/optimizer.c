@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/lists/optimizer.h"
 
 typedef struct {
     KernelCudaTensors tensors;

@@ -1,9 +1,9 @@
 /* exec/cuda/ops/positions.c - what a pass makes of nothing but positions and labels, as
  * exec/host/positions.c has it. */
-#include "kernels/cuda/positions.h"
+#include "kernels/cuda/attention/positions.h"
 #include "exec/cuda/ops/operands.h"
+#include "kernels/cuda/attention/heads.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/heads.h"
 
 KernelCudaFault exec_cuda_positions(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;

@@ -1,7 +1,7 @@
 /* exec/cuda/ops/ring.c - ops of sequences that ranks share, as exec/host/ring.c has them. */
-#include "kernels/cuda/ring.h"
+#include "kernels/cuda/ranks/ring.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/rope.h"
+#include "kernels/cuda/attention/rope.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
 

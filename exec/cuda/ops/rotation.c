@@ -1,8 +1,8 @@
 /* exec/cuda/ops/rotation.c - rotary embedding, as exec/host/rotation.c has it. */
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/columns.h"
-#include "kernels/cuda/heads.h"
-#include "kernels/cuda/rope.h"
+#include "kernels/cuda/attention/columns.h"
+#include "kernels/cuda/attention/heads.h"
+#include "kernels/cuda/attention/rope.h"
 
 /* All kinds have dims that begin as TURN's do, and a table as their second operand. */
 static KernelCudaRope rope_of(const ExecTask *t, size_t stride) {

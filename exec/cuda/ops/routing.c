@@ -1,9 +1,9 @@
 /* exec/cuda/ops/routing.c - which rows of a mixture go to which expert, as exec/host/routing.c has
  * it. */
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/columns.h"
+#include "kernels/cuda/attention/columns.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/experts.h"
+#include "kernels/cuda/experts/experts.h"
 #include "kernels/cuda/reduce.h"
 
 KernelCudaFault exec_cuda_routing(const ExecTask *t, KernelCuda *k) {

@@ -1,11 +1,11 @@
 /* exec/cuda/ops/shared-loss.c - the loss of layers that ranks share, as exec/host/shared-loss.c has
  * it. */
-#include "kernels/cuda/shared-loss.h"
+#include "kernels/cuda/ranks/shared-loss.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/columns.h"
+#include "kernels/cuda/attention/columns.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/ranks/shared.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/cuda/shared.h"
 
 KernelCudaFault exec_cuda_shared_loss(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;

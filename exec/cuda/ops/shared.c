@@ -1,10 +1,10 @@
 /* exec/cuda/ops/shared.c - layers that ranks share, as exec/host/shared.c has them. */
-#include "kernels/cuda/shared.h"
+#include "kernels/cuda/ranks/shared.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/cuda/columns.h"
+#include "kernels/cuda/attention/columns.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/ranks/shared-loss.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/cuda/shared-loss.h"
 
 KernelCudaFault exec_cuda_share(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;

@@ -1,7 +1,7 @@
 /* exec/cuda/ops/traced-places.c - calls of traced networks that move elements, or number them. */
 #include "exec/cuda/ops/traced-private.h"
 #include "exec/traced/moves.h"
-#include "kernels/cuda/tensor-places.h"
+#include "kernels/cuda/traced/tensor-places.h"
 
 static void copy(gpointer r, const KernelTensor *to, const KernelTensor *from) {
     gpu_copy(r, to, from);

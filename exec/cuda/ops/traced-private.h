@@ -5,7 +5,7 @@
 
 #include "exec/cuda/ops/operands.h"
 #include "exec/traced/known.h"
-#include "kernels/cuda/tensor.h"
+#include "kernels/cuda/traced/tensor.h"
 
 /* A call that runs. Where a kernel wants numbers that lie otherwise than they do, they are copied
  * to the lane's room; results that it writes there are copied where they belong at the end. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "exec/cuda/ops/traced-private.h"
-#include "kernels/cuda/attention.h"
-#include "kernels/cuda/matmul.h"
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/products/matmul.h"
 
 /* ---- matrices ------------------------------------------------------------------------------- */
 
@@ -38,7 +38,7 @@ static bool are_linear(const KernelCudaMatrices *a, const KernelCudaMatrices *b,
            b->row_stride == (b->transposed ? inner : cols) && !(a->transposed && b->transposed);
 }
 
-/* Those know a way round rows of odd length (kernels/cuda/matmul.h). */
+/* Those know a way round rows of odd length (kernels/cuda/products/matmul.h). */
 static KernelCudaFault multiply_linear(KernelCuda *k, void *y, const KernelCudaMatrices *a,
                                        const KernelCudaMatrices *b, size_t rows, size_t inner,
                                        size_t cols, KernelCudaType type) {

@@ -2,9 +2,9 @@
  * losses and tables. */
 #include "exec/cuda/ops/traced-private.h"
 #include "exec/traced/rows.h"
-#include "kernels/cuda/embedding.h"
-#include "kernels/cuda/loss.h"
-#include "kernels/cuda/norm.h"
+#include "kernels/cuda/rows/embedding.h"
+#include "kernels/cuda/rows/loss.h"
+#include "kernels/cuda/rows/norm.h"
 
 /* ---- softmax -------------------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
  * and pooling; and norms by channels. */
 #include "exec/cuda/ops/traced-private.h"
 #include "exec/traced/windows.h"
-#include "kernels/cuda/channels.h"
-#include "kernels/cuda/windows.h"
+#include "kernels/cuda/traced/channels.h"
+#include "kernels/cuda/traced/windows.h"
 
 /* NULL: not asked for. */
 static const KernelTensor *asked(const TracedGpu *r, unsigned i) {

@@ -1,5 +1,5 @@
-/* tests/emulator/include/cublasLt.h - the part of cuBLASLt that kernels/cuda/matmul.cu uses, over
- * CBLAS.
+/* tests/emulator/include/cublasLt.h - the part of cuBLASLt that kernels/cuda/products/matmul.cu
+ * uses, over CBLAS.
  */
 #pragma once
 #include <cuda_runtime_api.h>
