@@ -13,7 +13,7 @@ using namespace cu;
 namespace {
 
 enum {
-    PIECES = 40,  /* of one launch: 3.2 KB of its arguments */
+    PIECES = 40,  /* of one launch: 2.4 KB of its arguments */
     CHUNK = 8192, /* elements a block copies */
     AT_ONCE = 4,  /* units of 8 or 16 bytes that a thread has under way */
 };

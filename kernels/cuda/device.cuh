@@ -395,6 +395,7 @@ static inline __device__ float row_sum(float x) {
     return warp_sum(lane < blockDim.x / LANES ? parts[lane] : 0.0f);
 }
 
+/* Likewise the largest, of rows of at least 32 threads. NaN is passed over, as by fmaxf(). */
 static inline __device__ float row_max(float x) {
     BLOCK_SHARED(float[LANES], parts);
     x = warp_max(x);

@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(THREADS) parts_kernel(float *parts, const T *x
     }
 }
 
-/* One block. out = (root of) the sum of the parts, times scale. */
+/* One block. out = the root of the sum of the parts, or that sum divided. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     finish_kernel(T *out, const float *parts, size_t n, float divisor, bool root) {
@@ -165,27 +165,6 @@ __global__ void __launch_bounds__(LANES *BLOCK_ROWS)
 
 /* ---- columns -------------------------------------------------------------------------------- */
 
-/* V neighbouring numbers as they lie, or one. */
-template <int V, typename T> struct Element {
-    Raw<V, T> raw;
-    __device__ void get(const T *at) {
-        raw = load_raw<V>(at);
-    }
-    __device__ void widen_to(float (&x)[V]) const {
-        widen_raw(x, raw);
-    }
-};
-
-template <typename T> struct Element<1, T> {
-    T number;
-    __device__ void get(const T *at) {
-        number = *at;
-    }
-    __device__ void widen_to(float (&x)[1]) const {
-        x[0] = widen(number);
-    }
-};
-
 /* A block: LANES threads side by side, each with V columns, COLUMN_ROWS of them one under the
  * other; block (b, part) takes every COLUMN_ROWS-th row of part of the rows. */
 template <typename T, int V>
@@ -198,18 +177,18 @@ __global__ void __launch_bounds__(LANES *COLUMN_ROWS)
     if (col < cols) {
         for (size_t r = blockIdx.y * rows_a_part + threadIdx.y; r < end;
              r += COLUMN_ROWS * AT_ONCE) {
-            Element<V, T> raw[AT_ONCE];
+            Raw<V, T> raw[AT_ONCE];
 #pragma unroll
             for (int u = 0; u < AT_ONCE; u++) {
                 if (r + u * COLUMN_ROWS < end) {
-                    raw[u].get(x + (r + u * COLUMN_ROWS) * cols + col);
+                    raw[u] = load_raw<V>(x + (r + u * COLUMN_ROWS) * cols + col);
                 }
             }
 #pragma unroll
             for (int u = 0; u < AT_ONCE; u++) {
                 if (r + u * COLUMN_ROWS < end) {
                     float many[V];
-                    raw[u].widen_to(many);
+                    widen_raw(many, raw[u]);
 #pragma unroll
                     for (int v = 0; v < V; v++) {
                         sum[v] += many[v];

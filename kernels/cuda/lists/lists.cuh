@@ -12,7 +12,7 @@
 namespace cu {
 
 enum {
-    TENSORS = 48,  /* of one launch: 2.3 KB of its arguments */
+    TENSORS = 48,  /* of one launch: 2.7 KB of its arguments */
     CHUNK = 16384, /* elements a block works on */
     LISTS = KERNEL_CUDA_MAX_LISTS,
 };

@@ -3,7 +3,7 @@
  * A row is taken by the threads of a block, or, if it is short, by a warp of one or a few lanes of
  * a warp, as many as it has 16 bytes (heads' norms: 16 lanes for 128 numbers of 16 bits). Rows of
  * whole 16 bytes and up to ITEMS of them a thread are held in registers (Held); others are read
- * again from cache for each pass (Streamed).
+ * again from cache for each pass.
  */
 #pragma once
 
