@@ -13,7 +13,7 @@
 #include "plan/vector.h"
 
 enum {
-    PLAN_LANE_COMPUTE /* of each flavour's lanes the first */
+    PLAN_LANE_COMPUTE /* the first lane of every flavour */
 };
 
 typedef struct {
@@ -67,10 +67,10 @@ uint32_t plan_builder_new(PlanBuilder *builder, uint64_t elements, PlanDtype dty
 uint32_t plan_builder_new_empty(PlanBuilder *builder, uint64_t elements, PlanDtype dtype,
                                 PlanSubcategory sub, uint8_t lane, const char *name);
 void plan_builder_free(PlanBuilder *builder, uint32_t buffer); /* PLAN_NONE is fine */
-/* The same of a variable's, which then has none. */
+/* Frees the buffer that a variable holds, and sets the variable to PLAN_NONE. */
 void plan_builder_drop(PlanBuilder *builder, uint32_t *buffer);
-void plan_builder_mark(PlanBuilder *builder, uint32_t buffer,
-                       uint8_t lane); /* record_stream; of its own lane: nothing */
+/* A lane uses the buffer (record_stream). Of the buffer's own lane nothing is written. */
+void plan_builder_mark(PlanBuilder *builder, uint32_t buffer, uint8_t lane);
 uint32_t plan_builder_record(PlanBuilder *builder, uint8_t lane); /* a fresh event */
 /* Makes n events with fixed numbers, the first ones, so that later steps can wait for them. */
 void plan_builder_reserve_events(PlanBuilder *builder, uint32_t n);
@@ -89,12 +89,14 @@ uint32_t plan_builder_begin_op(PlanBuilder *builder, PlanOpKind kind, PlanAxis a
                                const int64_t *dims, const double *attrs);
 void plan_builder_operand(PlanBuilder *builder, PlanOperand operand);
 void plan_builder_whole(PlanBuilder *builder, uint32_t buffer); /* PLAN_NONE: a missing operand */
-/* Begins a collective of an axis's ranks, with its operands. given: buffer PLAN_NONE where what is
- * taken holds it already, as it does of kinds that have one operand alone. how: their attribute. */
+/* Begins a collective among `ranks` ranks of an axis, and adds its operands: `given` is what this
+ * rank contributes, `taken` what it ends up with. Where the contribution already lies in `taken`,
+ * given.buffer is PLAN_NONE; kinds with one operand are always so. how: the attribute "average"
+ * (PlanReduction), for kinds that have it. */
 void plan_builder_collective(PlanBuilder *builder, PlanOpKind kind, PlanAxis axis, uint64_t ranks,
                              double how, PlanOperand given, PlanOperand taken);
-/* Many operands at once, as references: the caller makes each with plan_builder_ref(), writes them
- * to the room it was given for at most n, and says where they end. */
+/* For many operands at once. The caller asks for room for n references, makes each with
+ * plan_builder_ref(), writes it there, and finally says where the last one ends. */
 PlanRef plan_builder_ref(PlanBuilder *builder, PlanOperand operand);
 PlanRef *plan_builder_room(PlanBuilder *builder, uint32_t n);
 void plan_builder_written(PlanBuilder *builder, const PlanRef *end);

@@ -258,7 +258,8 @@ char *plan_rank_text(const Plan *plan, uint32_t rank);
 /* The same of a rank at that place of a pipeline of `places` ranks, which has `each` stages: number
  * place, place + places, ... */
 char *plan_rank_in_stages(uint32_t rank, uint64_t place, uint64_t places, uint64_t each);
-/* A plan without contents, whose ranks are all on the shard axis: to ask the functions above. */
+/* A plan without a program, all of whose ranks are on the shard axis. For callers that have a
+ * number of ranks and no plan, and want to use the functions above. */
 Plan plan_line(uint32_t world);
 
 static inline uint32_t plan_ranks_of_stage(const Plan *plan) {
@@ -267,14 +268,15 @@ static inline uint32_t plan_ranks_of_stage(const Plan *plan) {
 }
 /* How many stages each rank has; the units of each include one called root. */
 uint32_t plan_stages_of_rank(const Plan *plan);
-/* Whether the peer comes after this place on the pipeline axis, which is a ring if ranks have
- * several stages. Of two places, each comes after the other; here the second is the later. */
+/* Whether the place `peer` follows `place` on the pipeline axis. Where ranks have several stages
+ * the axis is a ring, so the first place follows the last. With two places each would then follow
+ * the other; here only the second counts as following the first. */
 static inline bool plan_is_behind(const Plan *plan, uint32_t place, int64_t peer) {
     uint32_t places = plan->axes[PLAN_AXIS_PIPELINE];
     return places == 2 ? peer > place : peer == (place + 1) % places;
 }
-/* Ranks that differ only in their tensor, context or pipeline place are given the same batch: its
- * number, and how many batches there are. */
+/* Ranks that differ only in their tensor, context or pipeline place read the same batch. Which of
+ * the batches a rank reads, and how many there are. */
 static inline uint32_t plan_batch_of_rank(const Plan *plan, uint32_t rank) {
     return rank % plan_ranks_of_stage(plan) /
            (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
@@ -283,8 +285,8 @@ static inline uint32_t plan_n_batches(const Plan *plan) {
     return plan_ranks_of_stage(plan) /
            (plan->axes[PLAN_AXIS_TENSOR] * plan->axes[PLAN_AXIS_CONTEXT]);
 }
-/* Context parallel cuts a sequence into twice as many parts as it has ranks. To balance causal
- * attention, a rank gets one counted from the front, and one counted from the back (second). */
+/* Context parallel cuts a sequence into twice as many parts as the axis has ranks. To balance
+ * causal attention, rank r gets part r from the front and part r from the back (`second`). */
 static inline uint32_t plan_part_of_sequence(const Plan *plan, uint32_t rank, bool second) {
     uint32_t place = plan_rank_on_axis(plan, rank, PLAN_AXIS_CONTEXT);
     return second ? 2 * plan->axes[PLAN_AXIS_CONTEXT] - 1 - place : place;

@@ -1,9 +1,9 @@
-/* plan/autograd/addends.h - sums beside adapters, as a compiler has them: in the kernel that reads
- * them.
+/* plan/autograd/addends.h - the sum of a layer's result and its adapter's, in compiled blocks.
  *
- * Inside plan/ only. Inductor writes no kernel for a sum alone. So both terms live until the kernel
- * that reads the sum has run, and what is made of the sum's gradient is made by the kernel that
- * makes that gradient. A plan adds up in place, with an op that counts as a part of that kernel.
+ * Inside plan/ only. Inductor merges such a sum into the kernel that reads it. So both terms live
+ * until that kernel has run; and in backward the kernel that makes the sum's gradient also makes
+ * the gradient scaled for the adapter. A plan adds in place, with an op that counts as part of
+ * that kernel (plan_op_is_within()).
  */
 #pragma once
 

@@ -19,9 +19,9 @@ void plan_run_drop_results(PlanRun *run,
 
 bool plan_run_selects(const PlanRun *run); /* whether checkpoints keep what was chosen */
 void plan_run_keep_selected(PlanRun *run, uint32_t op_id); /* of the block forward is in */
-/* Largest numbers of weights and of what layers in float8 are given: kept by selective
- * checkpointing of compiled blocks that ranks share, so that nobody looks for them again; now,
- * of one. */
+/* Whether selective checkpointing keeps the largest magnitudes that float8 layers find in their
+ * weights and inputs, so that the recomputation need not look for them again: it does in compiled
+ * blocks whose layers ranks share. And: keeps the one just found. */
 bool plan_run_keeps_largest(const PlanRun *run);
 void plan_run_keep_largest(PlanRun *run);
 /* Whether the result of the product that runs, or of one so many behind it, is kept. */
@@ -37,7 +37,7 @@ bool plan_keeps_an_output(const PlanRun *run, const PlanGraphOp *op);
 bool plan_selects_next(PlanRun *run, const PlanGraphOp *op);
 /* Whether the op need not run again: what it makes is scattered, and that was kept. */
 bool plan_is_left_out(const PlanRun *run, const PlanGraphOp *op);
-/* Its outputs are those kept in forward. */
+/* Makes the outputs that forward kept those of the op. */
 void plan_take_kept(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op);
-/* The scale of its weight, of a layer in float8 that ranks share, is the one kept in forward. */
+/* Likewise for the scale of the weight, in a float8 layer that ranks share. */
 void plan_take_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op);

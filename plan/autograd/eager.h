@@ -78,26 +78,26 @@ static inline PlanOperand plan_run_operand_of(PlanRun *run, PlanTensor tensor) {
 }
 /* Adds one tensor to another, on the compute lane. */
 void plan_run_accumulate(PlanRun *run, PlanTensor from, PlanTensor to);
-/* Adds it to the op being built. */
+/* Adds a tensor to the operands of the op being built. */
 static inline void plan_run_operand(PlanRun *run, PlanTensor tensor) {
     plan_builder_operand(&run->builder, plan_run_operand_of(run, tensor));
 }
 
 /* What recomputing shares with forward (eager.c). */
-void plan_run_step(PlanRun *run,
-                   uint32_t step); /* the whole step, except what autograd records of it */
+void plan_run_step(PlanRun *run, uint32_t step); /* all of it, but for what autograd records */
 void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node);
 void plan_run_let_go(PlanRun *run, const PlanGraphStep *step);
 void plan_run_begin_frame(PlanRun *run);
 void plan_run_end_frame(PlanRun *run);
-void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; once is enough */
-/* Whether its function is given what it keeps by a checkpoint that packed it. */
+void plan_run_drop_saved(PlanRun *run, uint32_t node); /* what it keeps; may be repeated */
+/* Whether a checkpoint packed the node's saved tensors away, and so has to hand them out. */
 bool plan_run_unpacks(const PlanRun *run, uint32_t node);
 
 /* The program, in parts. */
 void plan_run_forward(PlanRun *run);
 void plan_run_backward(PlanRun *run);
-/* Of what a stage returned, given its gradient; of the last stage's loss (PLAN_NO_TENSOR). */
+/* The backward of one microbatch of a stage. gradient: that of what the stage returned;
+ * PLAN_NO_TENSOR: it is the last stage, whose backward begins at its loss. */
 void plan_run_stage_backward(PlanRun *run, PlanTensor gradient);
 void plan_run_after_backward(PlanRun *run);
 /* One of the gradients that a compiled backward is called with: before PyTorch 2.12 its caller

@@ -29,7 +29,7 @@ static inline void launch_operands(PlanRun *run, PlanOpKind kind, const int64_t 
     plan_run_launch(run);
 }
 
-/* y of each number of x, or one number of all of them. */
+/* An op that makes a number of y from each number of x, or one number from all of them. */
 static inline void launch_each(PlanRun *run, PlanOpKind kind, PlanTensor x, double attr,
                                PlanTensor y) {
     launch_op(run, kind, (int64_t[]){(int64_t)x.elements}, &attr, (PlanTensor[]){x, y}, 2);
@@ -60,7 +60,7 @@ static inline void launch_on(PlanRun *run, uint8_t lane, PlanOpKind kind, PlanAx
     plan_builder_launch(&run->builder, lane);
 }
 
-/* Of each number of one operand, in its place: filled with a number, or times it. */
+/* An op on each number of one operand, in place: fills it with a number, or multiplies by it. */
 static inline void launch_in_place(PlanRun *run, uint8_t lane, PlanOpKind kind, double number,
                                    PlanOperand x) {
     launch_on(run, lane, kind, PLAN_AXIS_NONE, (int64_t[]){(int64_t)x.elements}, &number, &x, 1);

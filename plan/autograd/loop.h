@@ -1,17 +1,17 @@
 /* plan/autograd/loop.h - what the training loop holds of what the root's forward returned.
  *
- * Python's `model(batch)["loss"]` lets go of all else at once, a variable of a function that runs
- * one pass when backward is through. A variable of a loop in no such function lets go of what it
- * had when it is given another: so two passes' results are alive while a forward runs. Their
- * buffers are two sets, used alternately: what is alive behind a step is what the step after next
- * leaves.
+ * Python's `model(batch)["loss"]` lets go of everything else at once. A local variable of a
+ * function that runs one pass lets go of it when the function returns, after backward. A variable
+ * of the training loop itself holds it until it is assigned the next pass's: so the results of two
+ * passes are alive while a forward runs. Their buffers are then two sets, used in turn, so that
+ * every second step leaves the same buffers allocated.
  */
 #pragma once
 
 #include "plan/autograd/eager.h"
 
-/* What forward makes now is alive in the next pass too, and lies in the buffers of this pass's
- * parity. */
+/* Whether a value that forward makes now stays alive in the next pass. Such a value lies in the set
+ * of buffers of this pass's parity (plan_loop_new_tensor()). */
 bool plan_loop_makes(const PlanRun *run, const PlanGraphValue *value);
 PlanTensor plan_loop_new_tensor(PlanRun *run, const PlanGraphValue *value, const char *name);
 /* In forward, behind the graph's step: it may have made something that is returned. */

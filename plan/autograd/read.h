@@ -15,7 +15,8 @@
 void plan_run_read_loss(PlanRun *run, PlanTensor loss);  /* after backward */
 void plan_run_read_norm(PlanRun *run, PlanTensor norm);  /* of all gradients, after clipping */
 void plan_run_read_count(PlanRun *run, uint32_t buffer); /* of a parameter's steps */
-/* Rows that each rank is sent, which it is told at once, or sends, which is waited for. */
+/* Copies to the host how many rows go to each rank, or, if the host waits, how many come from each:
+ * the first copy is over then, too. */
 void plan_run_read_splits(PlanRun *run, PlanOperand splits, bool waits);
 /* Whether a gradient is not finite; where it is, the host leaves out the optimizer's step. */
 void plan_run_ask_to_step(PlanRun *run, PlanTensor found);

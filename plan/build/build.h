@@ -5,11 +5,11 @@
 #include "plan/plan.h"
 #include "plan/strategy/strategy.h"
 
-/* By parameter: it is of a unit of which a part is trained, and a part is not. NULL: none is.
- * transfer full */
+/* For each parameter, whether its unit has both trained and frozen parameters. NULL: no unit has.
+ * Transfer full. */
 bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy);
 
-/* By module: a unit's hooks run on it. transfer full */
+/* For each module, whether the hooks of a unit run on it. Transfer full. */
 bool *plan_units_modules(const PlanGraph *graph, const PlanStrategy *strategy);
 
 /* How much of a plan is written. */

@@ -4,5 +4,5 @@
 
 #include "plan/graph/graph.h"
 
-/* By module. Transfer full. */
+/* For each module, whether it is checkpointed. Transfer full. */
 bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strategy);

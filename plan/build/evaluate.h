@@ -10,8 +10,9 @@
 
 #include "plan/autograd/eager.h"
 
-/* Makes its graph the run's, and back. Between the two what is made once, such as rotary tables, is
- * training's; its batch is made once too. */
+/* Puts the evaluation's graph in the place of training's, and back again. In between, tensors that
+ * are made once, such as rotary tables, are still those of training; the evaluation's own batch is
+ * made once as well. */
 void plan_evaluation_begin(PlanRun *run);
 void plan_evaluation_end(PlanRun *run);
 

@@ -9,8 +9,9 @@ typedef struct {
     uint32_t module, unit, parameter;
 } PlanStageBegins;
 
-/* run: of the first stage. Returns where each stage begins, and where the last ends. transfer full
- */
+/* run: the first stage's. Returns where each stage begins, and, as one entry more, where the last
+ * one ends. Transfer full. */
 PlanStageBegins *plan_fill_tables(Plan *plan, const PlanRun *run);
-/* A role is written with its stage's own numbers, and gets those of the tables. */
+/* A role is written with its stage's own numbers of modules, units and parameters. This makes them
+ * the numbers of the plan's tables. */
 void plan_number_as_in_tables(PlanRole *role, const PlanStageBegins *begins);

@@ -4,10 +4,10 @@
 #include "plan/autograd/eager.h"
 #include "plan/flavours/replay.h"
 
-/* Construction and three steps. run: the first of n_runs, one for each stage of the role's ranks.
- * first: the role whose passes may be copied, NULL for that one itself, which notes them in passes.
- */
+/* Writes construction and three steps. run: the first of n_runs, one for each stage that a rank of
+ * the role has. first: an earlier role, whose passes are copied as noted in `passes`; NULL: this is
+ * the first role, which fills `passes` in. */
 void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *first,
                 PlanPasses *passes);
-/* Fills the input with the pass's batch, of so many that it has there. */
+/* Fills the input with the batch of the pass at hand. n_passes: how many passes the step has. */
 void plan_next_batch(PlanRun *run, uint64_t n_passes);

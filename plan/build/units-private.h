@@ -1,13 +1,15 @@
-/* plan/build/units-private.h - what who makes units (units.c) and who refuses them (fits.c) both
- * ask. */
+/* plan/build/units-private.h - questions that both units.c, which makes units, and fits.c, which
+ * refuses some, have to ask. */
 #pragma once
 
 #include "plan/build/units.h"
 
 /* Whether the flavour has units besides the root. */
 bool plan_strategy_wraps(const PlanStrategy *strategy);
-/* The first module so named from number m on; else one beyond the last. */
+/* The first module from number m on whose name or class matches; the number of modules if none
+ * does. */
 uint32_t plan_next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m);
-/* By module. A family's all are called; of a traced network lists of modules are not. */
+/* For each module, whether it is ever called. A family's modules all are; in a traced network a
+ * list of modules is not. */
 bool *plan_called_modules(const PlanGraph *graph);
 uint32_t plan_unit_n_trained(const PlanRun *run, uint32_t unit);

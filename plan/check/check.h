@@ -12,8 +12,8 @@
  *   - Collectives come in the same order with the same sizes in every role of a stage, and what a
  *     stage sends its neighbour receives (stages.h).
  *
- * Not found: an op left away that changes numbers in place, for what is left is a sound plan of
- * another step.
+ * What these rules cannot find: a missing op that would have changed numbers in place. The rest is
+ * then a sound plan of another computation.
  *
  * The steady section is walked twice in a row, so that what one step leaves to the next is checked
  * too. Once is enough where it ends with every lane at rest and with the buffers alive that it

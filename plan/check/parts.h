@@ -33,7 +33,9 @@ typedef struct {
 void plan_part_uses_clear(PlanPartUses *uses);
 void plan_part_uses_add(PlanPartUses *uses, uint32_t *list, PlanPartUse use);
 void plan_part_uses_drop(PlanPartUses *uses, uint32_t *list);
-/* One that may be at the same time, of which known[its lane] does not know; NULL: none. Of a whole
- * buffer's bytes, those before are forgotten where all are known, and the use is added. */
+/* Looks for an earlier use that conflicts with this one: both touch some byte, one of the two
+ * writes, and the earlier one is beyond known[its lane], so that they may overlap in time. NULL:
+ * there is none, and the use has been added. A use of all `bytes` of the buffer replaces the
+ * earlier ones if they are all known. */
 const PlanPartUse *plan_part_uses_meet(PlanPartUses *uses, uint32_t *list, PlanPartUse use,
                                        const uint32_t *known, uint64_t bytes);

@@ -16,10 +16,10 @@ typedef struct {
     uint32_t of[PLAN_MAX_LANES];
 } PlanCheckClock;
 
-/* Of a buffer that lives, since it was allocated. */
+/* What has been done with a buffer since it was allocated. */
 typedef struct {
-    PlanCheckClock used; /* last use by each lane of used_by; before any, its pool's debt when it
-                          * was made */
+    PlanCheckClock used; /* each lane's last use of it, for lanes in used_by; before the first use,
+                          * the pool's debt when it was allocated */
     uint32_t written_at; /* 0: not yet */
     uint16_t used_by;    /* lanes that have used it, a bit each */
     uint16_t marks;      /* lanes, likewise */
@@ -28,20 +28,21 @@ typedef struct {
     uint32_t part_uses;
 } PlanCheckBuffer;
 
-/* The buffers of a role. */
+/* The buffers of a role. A pool's debt: the last uses, by other lanes, of memory that was freed to
+ * it. Whoever is given memory of that pool may be given theirs, and so has to come after them. */
 typedef struct {
-    /* Of each buffer, by themselves: those of the plan are many times as large. */
+    /* By buffer; arrays of their own, because the plan's records are many times as large. */
     uint8_t *pool;   /* lane whose pool serves it */
-    uint32_t *place; /* in: */
-    /* A place is used again at once, so that all states stay near. The first is nobody's: it is the
-     * place of what does not live, and no lane has ever used it. */
+    uint32_t *place; /* where its state stands in `states` */
+    /* States of the buffers that live. A place is reused at once, which keeps them close together
+     * in memory. Place 0 stands for all buffers that do not live; no lane has used it. */
     PLAN_VECTOR(PlanCheckBuffer) states;
-    PLAN_VECTOR(uint32_t) spare;
+    PLAN_VECTOR(uint32_t) spare;   /* places to use again */
     PLAN_VECTOR(uint32_t) carried; /* those that some section leaves alive */
     bool has_parts;                /* lanes use parts of buffers by turns */
     PlanPartUses part_uses;
     PlanCheckClock debt[PLAN_MAX_LANES]; /* of each pool */
-    uint16_t settled[PLAN_MAX_LANES]; /* lanes that know of all that a pool is in debt for, bits */
+    uint16_t settled[PLAN_MAX_LANES]; /* by pool, a bit for each lane that knows of all its debt */
 } PlanCheckBuffers;
 
 /* The instructions at which ranks meet, of each section: plan_op_joins_ranks(). */
@@ -82,8 +83,8 @@ bool plan_check_mark(PlanCheck *c, uint32_t buffer, uint8_t lane);
 bool plan_check_operands(PlanCheck *c, uint8_t lane);
 /* Those live that are declared as carried beyond the section at hand, and no others. */
 bool plan_check_carried(PlanCheck *c);
-/* Whether it lives, and for which lanes the allocator will wait: all that matters of a buffer once
- * every lane is at rest. */
+/* Whether the buffer lives, and for which lanes the allocator will wait when it is freed: nothing
+ * else about it matters once every lane is at rest. */
 uint16_t plan_check_standing(const PlanCheck *c, uint32_t buffer);
 
 /* Ranks that meet (meetings.c). */

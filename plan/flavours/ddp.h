@@ -8,12 +8,12 @@ enum {
     PLAN_DDP_LANE_REDUCE
 };
 
-/* Of uint32_t. */
+/* An empty array of uint32_t. */
 static inline GArray *plan_ddp_new_list(void) {
     return g_array_new(FALSE, FALSE, sizeof(uint32_t));
 }
 
-/* Those that have copies of what this one has. */
+/* How many ranks have a copy of what this one has. */
 static inline uint64_t plan_ddp_ranks(const PlanRun *run) {
     return run->strategy->ranks / run->strategy->pipeline;
 }

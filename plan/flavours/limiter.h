@@ -26,8 +26,8 @@ typedef struct {
 void plan_limiter_init(PlanLimiter *limiter, uint32_t limit);
 void plan_limiter_clear(PlanLimiter *limiter);
 void plan_limiter_begin_step(PlanLimiter *limiter);
-/* Within a step: its frees have numbers from `first` on, and what it did before does not belong to
- * the steps to come. */
+/* Called within a step: from here on frees are numbered from `first`, and what the step has done so
+ * far is taken as done once, not in the steps to come. */
 void plan_limiter_count_from(PlanLimiter *limiter, uint32_t first);
 /* Which free of the step this is; its event has that number. */
 uint32_t plan_limiter_free(PlanLimiter *limiter);

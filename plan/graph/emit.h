@@ -91,7 +91,8 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
 /* An op in place: its one result is written over value `into`. */
 uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
                             const uint32_t *inputs, const int64_t *dims);
-/* y + number product, over y: what reads it does so, if a compiler can have both in one kernel. */
+/* y + number product, written over y. Where a compiler can, the op that reads the sum computes it
+ * (autograd/addends.h). */
 uint32_t plan_graph_add_scaled(PlanGraph *graph, uint32_t y, uint32_t product, double number);
 /* x in a dtype: a copy, or x itself if it has that dtype. Autocast caches its copy of a parameter,
  * which is then returned again. */
@@ -124,7 +125,8 @@ uint32_t plan_graph_heads(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t
 uint32_t plan_graph_repeated(PlanGraph *graph, uint32_t x, uint64_t times);
 uint32_t plan_graph_shown(PlanGraph *graph, uint32_t x, uint64_t batch, uint64_t seq,
                           uint64_t times, uint64_t head_dim);
-/* x by another node: to it comes the gradient of what reads this, and only then to x. */
+/* A view of x with a node of its own in autograd: the gradients of its readers are summed there
+ * first, and only that sum is added to x's gradient. */
 uint32_t plan_graph_reshaped(PlanGraph *graph, uint32_t x);
 uint32_t plan_graph_detached(PlanGraph *graph, uint32_t x);
 
@@ -136,12 +138,12 @@ typedef struct {
 } PlanGraphTokens;
 uint32_t plan_graph_shared_gather(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 uint32_t plan_graph_shared_scatter(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
-/* The gathered x, for a further reader: not gathered again, but that reader's gradient is reduced
- * and scattered by itself. */
+/* For a second reader of a gathered x: x is not gathered again, but in backward this reader's
+ * gradient is reduced and scattered by itself. */
 uint32_t plan_graph_shared_again(PlanGraph *graph, uint32_t x, uint32_t gathered,
                                  const PlanGraphTokens *tokens);
-/* own: this rank's tokens of x, which has those of all ranks. taken must be called once before, on
- * that x: it makes x's gradient one of all ranks' tokens. */
+/* own: this rank's tokens of x, which has the tokens of all ranks. Call taken on that x once
+ * before: in backward it makes x's gradient one of all ranks' tokens again. */
 uint32_t plan_graph_shared_own(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 uint32_t plan_graph_shared_taken(PlanGraph *graph, uint32_t x, const PlanGraphTokens *tokens);
 /* Without sequence parallel, where each rank has all tokens: x as a layer that ranks share reads
@@ -177,20 +179,22 @@ uint32_t plan_graph_four_bit_linear(PlanGraph *graph, const uint32_t *x_weight_b
 /* Attention of this rank's part of each sequence to all of it; its result in rows of tokens. */
 uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
                                    const PlanGraphRing *ring, double scale);
-/* Rows by expert, of all experts: those that ranks send here, [ranks, experts of each]. */
+/* Given how many of this rank's rows go to each expert: how many rows each rank sends here for each
+ * of this rank's experts, [ranks, experts of a rank]. */
 uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t experts);
-/* Rows for other ranks: theirs for this one. Of its last result, before it is used: */
+/* Sends rows to other ranks, and returns the rows that those send here. What was sent last must be
+ * awaited before it is used. */
 uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows);
 void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent);
-/* Of what splits gave: rows of each of this rank's experts; in *ret_order how n rows lie in order
- * of experts. */
+/* From the result of exchange_splits: how many rows each of this rank's experts has. *ret_order:
+ * the order that sorts the n received rows by expert. */
 uint32_t plan_graph_exchange_order(PlanGraph *graph, uint32_t splits, uint64_t experts, uint64_t n,
                                    uint32_t *ret_order);
 void plan_graph_latent_split(PlanGraph *graph, uint32_t x, const PlanGraphLatentSplit *split,
                              uint32_t *ret_views);
 uint32_t plan_graph_latent_rotate(PlanGraph *graph, uint32_t x, uint32_t turns,
                                   const PlanGraphLatentRotation *turn);
-/* x, held by a node of autograd until what is given back goes. */
+/* x, which a node of autograd holds for as long as the returned value lives. */
 uint32_t plan_graph_latent_kept(PlanGraph *graph, uint32_t x);
 
 /* ---- who holds a value, and for how long ----------------------------------------------------- */

@@ -65,8 +65,8 @@ typedef struct {
     const char *name; /* of a traced network's buffer, qualified; NULL: it has none */
     uint64_t bound;   /* inputs: integers below it; 0: real numbers */
     uint32_t next;    /* the value that its variable is assigned next, which frees this one; or 0 */
-    /* A function's variables are freed in the order in which they were made. A value whose variable
-     * is freed right after that of another value instead: that value; or 0. */
+    /* Python frees a function's variables in the order in which they were made. Where this value's
+     * variable is freed right after another value's instead, that other value; else 0. */
     uint32_t behind_variable;
     uint32_t behind; /* buffers: made after so many parameters; PLAN_NONE: after all of them */
 } PlanGraphValue;
@@ -289,8 +289,8 @@ static inline bool plan_graph_rope_is_complex(const PlanGraphRope *rope) {
 }
 /* Whether it is, or lies in, a table of complex numbers. */
 bool plan_graph_is_complex(const PlanGraph *graph, uint32_t value);
-/* Whether the regex matches its whole name (layers.0.attn) or its class (GptAttention), which
- * PyTorch's policies go by. */
+/* Whether the regex matches the module's whole name (layers.0.attn) or its class (GptAttention).
+ * PyTorch's wrap policies go by the class. */
 bool plan_graph_is_named(const PlanGraph *graph, uint32_t module, const GRegex *whole);
 bool plan_graph_is_in_block(const PlanGraph *graph, uint32_t module);
 /* Whether a module's block is a compiler's program as a whole. */

@@ -1,8 +1,7 @@
-/* plan/op/float8.h - what the dims of ops of float8 say, and what float8 is.
+/* plan/op/float8.h - the meaning of the dims of float8 ops, and float8's own constants.
  *
- * Recorded and read of torchao.float8 0.18 (float8_utils.py: amax_to_scale; EPS, the least that a
- * largest magnitude counts as). By rows or columns a scale is a power of two, one of a whole tensor
- * is not.
+ * Facts: torchao.float8 0.18, recorded and read (float8_utils.py: amax_to_scale). A scale per row
+ * or per column is a power of two; a scale of a whole tensor is not.
  */
 #pragma once
 
@@ -17,7 +16,7 @@ typedef enum {
     PLAN_N_FLOAT8_ALONG
 } PlanFloat8Along;
 
-/* By what numbers are made as they are read. */
+/* What is computed on the way to the cast: nothing, or an op that a compiler merges with it. */
 typedef enum {
     PLAN_FLOAT8_AS_THEY_ARE,
     PLAN_FLOAT8_BY_NORM,
@@ -39,9 +38,10 @@ typedef enum {
     PLAN_N_FLOAT8_STEPS
 } PlanFloat8Step;
 
+/* torchao's EPS: a largest magnitude below it counts as this much. */
 #define PLAN_FLOAT8_LEAST 1e-12
 
-/* The largest number; e4m3 has no infinity (torch.float8_e4m3fn). */
+/* The largest number that the dtype holds. e4m3 has no infinity (torch.float8_e4m3fn). */
 static inline double plan_float8_largest(PlanDtype dtype) {
     return dtype == PLAN_E5M2 ? 57344 : 448;
 }

@@ -44,12 +44,12 @@ typedef enum {
     PLAN_REDUCTION_MAX /* of an all-reduce alone */
 } PlanReduction;
 
-/* Where heads that are repeated lie, and their gradient unless it says otherwise: inside rows of
- * tokens, or head by head. */
+/* How key and value heads that were repeated for the query heads lie in memory. */
 typedef enum {
-    PLAN_REPEATED_INSIDE,
-    PLAN_REPEATED_APART,
-    PLAN_REPEATED_GRADIENT_APART, /* it alone; its sum lies inside */
+    PLAN_REPEATED_INSIDE,         /* [tokens, heads, dim]; the gradient too */
+    PLAN_REPEATED_APART,          /* head by head: [heads, tokens, dim]; the gradient too */
+    PLAN_REPEATED_GRADIENT_APART, /* only the gradient is head by head; its sum over the repeated
+                                   * heads is [tokens, heads, dim] */
     PLAN_N_REPEATED
 } PlanRepeated;
 
@@ -63,17 +63,16 @@ typedef enum {
     PLAN_SLOT_MASK = 32,    /* ...mask, bytes, codes: a byte each */
     PLAN_SLOT_INT32 = 64,   /* ends, narrow, tally: 32-bit integers */
     PLAN_SLOT_FLOAT8 = 128, /* ...8: 8-bit real numbers */
-    PLAN_SLOT_PARTS =
-        256, /* gathered, if read and written: only this rank's part is written, and the
-                             * rest may never have been */
+    /* An operand named "gathered" that is read and written: the op writes this rank's part only,
+     * and what it reads of the others' parts may never have been written. */
+    PLAN_SLOT_PARTS = 256,
     PLAN_SLOT_PACKED = 512, /* nibbles: counted in bytes, whatever the tensor's dtype */
 } PlanSlotFlags;
 
 typedef struct {
     const char *name;
     PlanSlotFlags flags;
-    PlanExtent
-        extent; /* elements the kernel touches; not of a list, whose elements it touches all */
+    PlanExtent extent; /* how many elements the kernel touches; of a list, all of each tensor */
 } PlanSlot;
 
 /* A row of ops.def or collectives.def. Parsed when it is first asked for, because a plan uses about

@@ -1,8 +1,8 @@
 /* plan/op/work.h - how much work an op is: arithmetic and bytes moved.
  *
  * Counted from shapes alone. A multiply-add is two operations. Bytes are what the kernel must read
- * from and write to memory at least once, taken from its operands' elements and dtypes; what
- * attention adds to its scores, once a sequence.
+ * from and write to memory at least once, by its operands' elements and dtypes. A bias or mask that
+ * attention adds to its scores counts once for each sequence.
  */
 #pragma once
 
@@ -14,7 +14,8 @@ typedef struct {
 } PlanOpWork;
 
 PlanOpWork plan_op_work(const PlanRole *role, const PlanOp *op);
-/* A compiler has it in the kernel of another op, whose operands it need not move again. */
+/* Whether a compiler merges the op into another op's kernel, which has moved most of its operands
+ * already. */
 bool plan_op_is_within(const PlanRole *role, const PlanOp *op);
 bool plan_op_has_bias(const PlanRole *role, const PlanOp *op); /* attention that adds one */
 bool plan_op_has_mask(const PlanRole *role, const PlanOp *op); /* ... that is a window's mask */
@@ -26,6 +27,6 @@ double plan_op_model_flops(const PlanRole *role, const PlanOp *op);
 /* The same with all pairs of attention, hidden or not: 12 L H Q T a token of L blocks, as published
  * MFU counts (Chowdhery et al. 2022, PaLM, appendix B). */
 double plan_op_model_flops_of_all_pairs(const PlanRole *role, const PlanOp *op);
-/* Bytes of a rank's symmetric memory, which lies outside the allocator: as much as the largest op
- * needs. */
+/* Bytes of symmetric memory that a rank needs: those of its largest op that works through it. It
+ * lies outside the allocator. */
 uint64_t plan_workspace_bytes(const PlanRole *role);

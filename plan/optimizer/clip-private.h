@@ -1,9 +1,9 @@
-/* plan/optimizer/clip-private.h - what ways to clip gradients share. Of clip.c and clip-flat.c. */
+/* plan/optimizer/clip-private.h - what clip.c and clip-flat.c share: two ways to clip. */
 #pragma once
 
 #include "plan/autograd/eager.h"
 
-/* Of a stage of the rank: where it has one, the run's own. */
+/* A gradient to be clipped. `of`: the run of the stage that it belongs to. */
 typedef struct {
     PlanRun *of;
     uint32_t parameter;

@@ -34,8 +34,8 @@ typedef struct {
     const PlanTensor *settled; /* gradients that shared.c has made, by parameter; NULL: none */
 } PlanOver;
 
-/* The whole of it: clips, steps and drops gradients. runs: n of one rank, of which the first has
- * the builder. */
+/* The optimizer's part of a training step: clips gradients, steps, drops gradients. runs: the n
+ * runs of one rank, one a stage; the first has the builder. */
 void plan_run_optimizer(PlanRun *runs, uint32_t n, bool first);
 
 bool plan_over_owns(const PlanOver *over, uint32_t parameter);
@@ -43,7 +43,7 @@ PlanOver plan_over_one(const PlanOver *over, uint32_t parameter);
 /* Launches an op all of whose operands are lists. */
 void plan_over_launch(const PlanOver *over, PlanOpKind kind, unsigned n, const unsigned *lists,
                       const double *attrs);
-/* Likewise, of what is told its gradients' scale, and whether one of them is not finite. */
+/* Likewise an op that also reads the gradients' scale, and whether one of them is not finite. */
 void plan_over_launch_scaled(const PlanOver *over, PlanOpKind kind, unsigned n,
                              const unsigned *lists, const double *attrs);
 void plan_over_make(const PlanOver *over, unsigned temporary, const char *name);
@@ -61,41 +61,47 @@ void plan_adam_first(const PlanOver *all); /* makes its state */
 void plan_adam_step(const PlanOver *all);
 void plan_sgd_first(const PlanOver *all);
 void plan_sgd_step(const PlanOver *all);
-/* Of group 0 of two, matrices; AdamW steps the other. */
+/* Muon has group 0, the matrices (plan_muon_takes()); AdamW has group 1. */
 void plan_muon_first(const PlanOver *all);
 void plan_muon_step(const PlanOver *all);
 void plan_eight_bit_step(const PlanOver *all); /* makes its state, too */
 bool plan_muon_takes(const PlanRun *run, uint32_t parameter);
 
-/* shared.c: an operator over a list takes DTensors or others. So where nothing is wrapped and ranks
- * that share layers leave sequences whole, what each has whole is a group of the optimizer's, and
- * what they share a second. Muon's matrices are a group, and AdamW's parameters the other. */
+/* shared.c: the optimizer's groups of parameters, one or two. A foreach operator takes DTensors or
+ * plain tensors, not both, so these are two groups, numbers 0 and 1:
+ *   FSDP2               parameters that it is told to ignore, and its shards
+ *   nothing is wrapped, and tensor ranks leave sequences whole
+ *                       parameters that each rank has whole, and those that ranks share
+ * With Muon group 0 is its matrices and group 1 what AdamW steps. */
 unsigned plan_n_groups(const PlanRun *run);
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter);
-/* Of layers that ranks share where nothing is sharded, each operator that reads gradients
- * has DTensors settle them (plan_shared_settled()) for itself. NULL: nothing is to settle.
- * transfer full */
+/* Where tensor ranks share layers and nothing is sharded, a gradient may be a DTensor that is not
+ * summed over the ranks yet, and every operator that reads it has to settle it first
+ * (plan_shared_settled()). By parameter, what was made so. NULL: nothing is to settle. Transfer
+ * full. */
 PlanTensor *plan_settle_gradients(const PlanOver *over);
-/* Of one, all ranks' sum, or PLAN_NO_TENSOR. */
+/* The same of one parameter; PLAN_NO_TENSOR: its gradient needs no settling. */
 PlanTensor plan_settled_sum(PlanRun *run, uint32_t parameter);
 void plan_settled_let_go(PlanRun *run, PlanTensor *settled); /* NULL is fine; and frees it */
 
-/* clip.c: scales the gradients down to the strategy's norm, each rank knowing its part of them on
- * the axis; NONE: all of them. */
+/* clip.c: scales the gradients down to the strategy's norm. Each of `ranks` ranks of the axis knows
+ * its own part of them; PLAN_AXIS_NONE: each rank knows all of them. */
 void plan_clip_norm(PlanRun *run, PlanAxis axis, uint64_t ranks);
 void plan_clip_whole(PlanRun *run);
-/* Where ranks share experts, or layers without sequences: a norm of these and one of the rest. */
+/* Where ranks share experts, or share layers but not sequences: one norm of what they share, and
+ * one of the rest. */
 void plan_clip_norms_of_two(PlanRun *run, uint64_t ranks);
 /* Of FSDP2 in PyTorch 2.4. */
 void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks);
-/* FSDP1's: a norm for each rank, then over ranks; zero: the norm where there are no gradients, of
- * plan_clip_new_zero(), or PLAN_NO_TENSOR: made where it is needed. */
+/* FSDP1's clipping: each rank's own norm, then the norm of those. zero: the norm of a rank without
+ * gradients, from plan_clip_new_zero(); PLAN_NO_TENSOR: it is made where it is needed. */
 void plan_clip_flat(PlanRun *run, PlanAxis axis, uint64_t ranks, PlanTensor zero);
 PlanTensor plan_clip_new_zero(PlanRun *run);
-/* Numbers become, in their place, the sums of all ranks of the axis. */
+/* Sums numbers over all ranks of the axis, in place. */
 void plan_clip_all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks);
-/* Of each rank's norms, in their place those of all ranks of the axis; in a new tensor. */
+/* For each of some norms of this rank's gradients, the norm over all ranks of the axis, in a new
+ * tensor. */
 PlanTensor plan_norms_over_ranks(PlanRun *run, PlanTensor norms, PlanAxis axis, uint64_t ranks,
                                  const char *name);
-/* Of a rank's norm, that of all ranks of the axis; on the device, in fp32. */
+/* The same of one norm; on the device, in fp32. */
 PlanTensor plan_clip_over_ranks(PlanRun *run, PlanTensor local, PlanAxis axis, uint64_t ranks);

@@ -13,7 +13,8 @@ void plan_key_append_value(const PlanStrategy *strategy, unsigned row, GString *
 
 /* ---- what does not go together -------------------------------------------------------------- */
 
-/* Of a strategy whose flavour is settled: NULL, or why it is not planned and what to set. */
+/* Asks a strategy whose flavour is settled. NULL: the rule holds; else why it is not planned, and
+ * what to set. */
 typedef const char *PlanStrategyRule(const PlanStrategy *s);
 
 /* precision.c: the dtypes that things are made, computed and reduced in. */
@@ -26,7 +27,8 @@ PlanStrategyRule plan_rule_optimizer, plan_rule_muon, plan_rule_eight_bit, plan_
 /* ignored.c: what the wrapper is told to leave alone. */
 PlanStrategyRule plan_rule_ignored;
 
-/* Whether it is NULL; else error is set to it, or to "ASKED WHY_NOT, or INSTEAD". */
+/* A rule's answer as an error: false, with error set, unless it is NULL. _allows() puts the message
+ * together from "ASKED WHY_NOT, or INSTEAD". */
 bool plan_strategy_holds(const char *wrong, GError **error);
 bool plan_strategy_allows(const char *asked, const char *why_not, const char *instead,
                           GError **error);
@@ -38,7 +40,7 @@ bool plan_strategy_allows(const char *asked, const char *why_not, const char *in
 bool plan_strategy_tensor_is_known(const PlanStrategy *s, GError **error);
 bool plan_strategy_context_is_known(const PlanStrategy *s, GError **error);
 bool plan_strategy_experts_are_known(const PlanStrategy *s, GError **error);
-/* Units stay whole in stages unless the strategy says otherwise. */
+/* Also settles reshard_after_forward, where it is not given: in stages units stay whole. */
 bool plan_strategy_pipeline_is_known(PlanStrategy *s, GError **error);
 
 /* ---- follows.c ------------------------------------------------------------------------------ */
@@ -50,5 +52,6 @@ bool plan_strategy_is_sgd(const PlanStrategy *strategy);
 bool plan_strategy_steps_on_host(const PlanStrategy *strategy);
 /* As torchtitan does it, tokens cut between the layers. */
 bool plan_strategy_shares_as_torchtitan(const PlanStrategy *strategy);
-/* Ranks with the same part of each layer, of the same layers. */
+/* How many ranks have the same part of each layer: those that differ in neither tensor place nor
+ * stage. */
 uint64_t plan_strategy_ranks_of_part(const PlanStrategy *strategy);

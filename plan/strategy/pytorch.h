@@ -19,7 +19,7 @@ typedef enum {
     PLAN_PYTORCH_1_13
 } PlanPytorch;
 
-/* Whether what is planned like the one is newer than all that the other stands for. */
+/* Whether a version that is planned like `like` is newer than all that `version` stands for. */
 static inline bool plan_pytorch_is_after(PlanPytorch like, PlanPytorch version) {
     return like < version;
 }
