@@ -4,19 +4,23 @@
 
 #include "memory/taken.h"
 
-/* Those that come once meet each other in `once`; those that come back meet each other on a
- * circle of one round, `circle`, and lie in `stays` with each stay that one who comes once can
- * meet.
+/* Tables of taken addresses, one for each pair of kinds of tenants that can meet:
+ *   once    tenants that come once, for others that come once
+ *   stays   tenants that come back, with every stay that a tenant of the first kind can meet
+ *   circle  tenants that come back, for others that do: moments of one round, modulo its length
  *
- * Of two that meet, the later comes while the other is there: it is enough to know of the moments
- * at which somebody comes. */
+ * Of two tenants that are alive together, the later one begins while the other is there. So only
+ * moments at which some tenant begins have to be told apart. */
 typedef struct {
     MemoryTenant *tenants;
     uint32_t n;
-    uint64_t round, end;       /* 0: nobody comes back; from `end` on all is as a round before */
-    GArray *comings, *in_turn; /* uint64_t, rising: moments; of those on the circle */
+    uint64_t round; /* the length of a round; 0: nobody comes back */
+    uint64_t end;   /* from this moment on everything is as a round before */
+    /* uint64_t, rising: the moments at which tenants begin; of those that come back, within a
+     * round. */
+    GArray *comings, *in_turn;
     MemoryTaken *once, *stays, *circle;
-    GArray *unions; /* of who is met by the tenant that is placed */
+    GArray *unions; /* addresses taken by those that the tenant being placed meets */
 } Layout;
 
 /* ---- moments -------------------------------------------------------------------------------- */
@@ -52,7 +56,8 @@ static uint32_t before(const GArray *moments, uint64_t moment) {
     return low;
 }
 
-/* One that never leaves meets everybody once a round has gone by, and whoever comes later. */
+/* Sets round and end. A tenant that never leaves is there in every round, so it has met all that
+ * come back once a full round has passed. */
 static void find_end(Layout *layout) {
     for (uint32_t i = 0; i < layout->n; i++) {
         layout->round = MAX(layout->round, layout->tenants[i].every);
@@ -98,7 +103,7 @@ static void book(Layout *layout, MemoryTaken *taken, uint32_t from, uint32_t to,
     memory_taken_book(taken, from, to, tenant->offset, tenant->offset + tenant->bytes);
 }
 
-/* Its first stay, and those that follow before the end. */
+/* Visits a tenant's first stay and, if it comes back, those that begin before `end`. */
 static void each_stay(Layout *layout, const MemoryTenant *tenant, MemoryTaken *taken,
                       Visit *visit) {
     uint64_t from = tenant->from, to = tenant->to;

@@ -8,10 +8,11 @@
  * by side (a million, 40 passes of GPT-175B: 2 s, 2026-11); where all sizes and lives are at
  * random and lives long, n by the number of gaps between them, at worst the square.
  *
- * A program that goes round and round has tensors that come back each time at the same place. Such
- * a tenant lives from, ..., to - 1 and again `every` moments later, for ever. All that come back do
- * so equally often, begin within one round and live for a round at most, the end of which may lie
- * in the next. Whoever comes lives for a moment at least.
+ * In a program that repeats, such as a training step, some tensors come back in each round, at the
+ * same offset. Such a tenant lives in moments from, ..., to - 1, and again `every` moments later,
+ * for ever. All tenants that come back have the same `every`; they begin within one round, and live
+ * for a round at most, whose end may lie in the next round. Every tenant lives for a moment or
+ * more.
  */
 #pragma once
 

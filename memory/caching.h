@@ -73,11 +73,12 @@ uint64_t memory_block_offset(const MemoryBlock *block);
 uint64_t memory_block_address(const MemoryBlock *block);
 uint64_t memory_block_bytes(const MemoryBlock *block); /* as the statistics count it */
 
-/* Appends what waits, in order, with its events as so many before the newest one. */
+/* Appends the dropped blocks that still wait, in order. Their events are written as distances from
+ * `newest`, so that two moments of a play can be compared. */
 void memory_caching_append_waits(const MemoryCaching *caching, MemoryEvent newest,
                                  MemoryWords *state);
-/* Appends all of its blocks. Two equal states answer equal calls equally, if everything that blocks
- * wait for has passed by then (in which order they waited makes no difference), and as long as the
- * source gives and takes nothing. False: it collects garbage, by a clock that is never again as it
- * was. */
+/* Appends all of its blocks. Two allocators whose states are equal answer equal calls equally, on
+ * two conditions: every event that a block waits for has passed by the next call (the order of the
+ * waiting blocks then makes no difference), and no segment is taken from the source or given back.
+ * False: garbage is collected, by an age that only grows, so no state ever returns. */
 bool memory_caching_append_state(const MemoryCaching *caching, MemoryWords *state);

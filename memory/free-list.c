@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-/* Of equal keys the lower address: then the key may as well be one less. Without branches, and so
- * are the searches: which way they go nobody can foretell. */
+/* Order by key, then by address: where the address is lower, comparing with key + 1 lets an equal
+ * key pass. There is no branch here, nor in the searches, because a processor could not predict
+ * which way it would go. */
 static bool is_before(const MemoryFreeOrder *order, uint64_t key, uint64_t address) {
     return order->key < key + (order->address < address);
 }

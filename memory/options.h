@@ -31,8 +31,10 @@ typedef struct {
     double garbage_collection_threshold;           /* of the limit; 0: off */
     double memory_fraction; /* limit, as a part of all memory; 1: no limit and no collection */
     bool expandable_segments;
-    bool throw_on_cudamalloc_oom; /* what would lift reserved above ... fails without any release */
-    double throw_fraction;        /* ... this part of all memory */
+    /* A request that would lift reserved above this part of all memory fails at once, before any
+     * cached memory is released. */
+    bool throw_on_cudamalloc_oom;
+    double throw_fraction;
 } MemoryOptions;
 
 /* per_process_memory_fraction sets both fractions. PyTorch's set_per_process_memory_fraction(),

@@ -38,8 +38,8 @@ typedef struct {
     MemoryEvent (*event_record)(gpointer self, uint32_t stream);
     bool (*event_query)(gpointer self, MemoryEvent event); /* has it passed? */
     void (*event_sync)(gpointer self, MemoryEvent event);  /* the host waits for it */
-    /* The host waits for all of a stream: before unmap(), which unlike cudaFree waits for nothing.
-     * Where kernels run for real, for all streams: another may still read what is free for this
-     * one. */
+    /* The host waits until a stream is done. Called before unmap(), which unlike cudaFree waits for
+     * nothing. A source whose kernels run for real waits for all streams: another stream may still
+     * read memory that is free for this one. */
     void (*stream_sync)(gpointer self, uint32_t stream);
 } MemorySource;

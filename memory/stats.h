@@ -1,7 +1,7 @@
 /* memory/stats.h - what PyTorch's memory_stats() says: amounts with their peaks, and counters.
  *
- * Each amount has its own maximum, reached at its own time. What was freed of it is allocated -
- * current.
+ * Each amount has its own peak, reached at its own time. `allocated` is all that was ever added to
+ * it, so allocated - current is what was taken off again.
  */
 #pragma once
 
@@ -19,10 +19,9 @@ typedef struct {
 } MemoryStat;
 
 typedef struct {
-    MemoryStat requested_bytes; /* as the caller asked, until the block is really free */
-    MemoryStat allocated_bytes; /* whole blocks, until the caller drops them */
-    MemoryStat
-        active_bytes; /* whole blocks, until the events that a dropped one waits for passed */
+    MemoryStat requested_bytes;      /* as the caller asked, until the block is really free */
+    MemoryStat allocated_bytes;      /* whole blocks, until the caller drops them */
+    MemoryStat active_bytes;         /* whole blocks, until they are free for another request */
     MemoryStat reserved_bytes;       /* held from the source */
     MemoryStat inactive_split_bytes; /* free pieces of segments; expandable ones are left out */
     MemoryStat segments;             /* as a count; expandable ones are left out */

@@ -1,9 +1,9 @@
 /* memory/taken.h - which addresses are taken, and when.
  *
- * A tree over moments, each of whose nodes knows two unions of address spans: those of who lives
- * through all its moments but not through all its parent's, and those of who lives in some of them
- * and is booked further down. Who is taken at once is then taken as a whole: spans that touch
- * become one, so that thousands of tensors side by side are passed in one stride.
+ * A segment tree over moments. A node has two unions of address spans: `through`, of tensors that
+ * live through all moments of the node (but not through all of its parent's), and `within`, of
+ * tensors that live in some of its moments and are booked further down. Spans that touch are merged
+ * into one, so that a search passes thousands of tensors side by side in one step.
  *
  * Owns: its tree. Threads: one. Cost: O(log moments) unions a booking and a question; a union of k
  * separate spans takes O(log k) to find a place in and O(k) to shift, and a question passes each
@@ -34,9 +34,10 @@ typedef struct {
     uint32_t n, room;
 } MemorySpans;
 
-/* Appends to an array of MemorySpans what is taken in these moments; valid until the next booking.
- */
+/* Appends to an array of MemorySpans what is taken in moments from, ..., to - 1. The spans are the
+ * tree's own, and valid until the next booking. */
 void memory_taken_look(const MemoryTaken *taken, uint32_t from, uint32_t to, GArray *ret_unions);
 
-/* The lowest address with so many bytes free behind it in all of them, which are used up. */
+/* The lowest address from which so many bytes are free in all of the unions. The array's entries
+ * are used up as they are searched; the tree's spans stay as they are. */
 uint64_t memory_taken_lowest(GArray *unions, uint64_t bytes);

@@ -1,6 +1,6 @@
-/* memory/words.h - numbers one behind the other: a state written down, to be held against another.
+/* memory/words.h - a state written down as a list of numbers, to be compared with another state.
  *
- * Equal words are equal states, if each was written by the same rules.
+ * Two states are equal if their words are, provided that the same functions wrote both.
  *
  * Owns: its array. Threads: one. Cost: O(1) a word.
  */
