@@ -10,10 +10,11 @@
 double sim_mean_step_ns(const SimPrediction *prediction);
 /* Nearest rank: the smallest time that at least 95 % of the steady steps do not exceed. */
 SimTime sim_p95_step_ns(const SimPrediction *prediction);
-/* amount: of a step. */
+/* The rate, a second, of something of which a step has `amount`. */
 double sim_a_second(const SimPrediction *prediction, double amount);
 /* A category's share of bytes by subcategory. */
 uint64_t sim_category_bytes(const uint64_t *by_sub, unsigned category);
-/* Of a pipeline: what a stage rests while it fills and drains, if all have as much to do and links
- * take no time: places - 1 of a rank's turns, stages of a rank times microbatches. */
+/* The time in a step for which a pipeline stage rests while the pipeline fills and drains, if all
+ * stages have equally much to do and links take no time: places - 1 turns, where a rank has (its
+ * stages x microbatches) turns in a step. */
 double sim_schedule_bubble_ns(const Plan *plan, const SimPrediction *prediction);

@@ -39,7 +39,7 @@ typedef enum {
     SIM_WANTED_ALL,
     SIM_WANTED_FIT, /* if it does not fit, it is not played again without a limit: the result then
                      * says only where it ran out of memory */
-    SIM_WANTED_CALM /* likewise, and it is taken not to fit where the allocator gives memory back */
+    SIM_WANTED_CALM /* likewise; a play in which the allocator retries counts as not fitting */
 } SimWanted;
 
 /* If several ranks are played, whose memory is shown: that of the fullest, or of a stage. */
@@ -58,7 +58,7 @@ typedef struct {
                                play was told; NULL: not wanted */
     uint32_t rank;          /* in representative play, the rank that stands for all */
     SimWanted wanted;
-    bool unplayed; /* what a play refuses before it begins is refused, and no more is done: of the
+    bool unplayed; /* only check what is refused before a play begins, and play nothing: of the
                     * result's figures only flops are known */
 
     SimMemoryOf memory_of;
@@ -114,7 +114,7 @@ typedef struct {
     SimTime exposed_ns;    /* it has nothing to do while its collectives wait or run; */
     SimTime lost_ns;       /* the part of that in which they waited for a rank to come */
     SimTime waited_ns;     /* its collectives wait for a rank to come, exposed or hidden */
-    SimTime held_ns;       /* by so much it, the last to come, was behind the second last */
+    SimTime held_ns;       /* where it came last: how long after the last but one it came */
     double n_last;         /* collectives to which it came last, a step */
     uint64_t peak_reserved_bytes, alloc_retries; /* the latter over the whole play */
 } SimRankBook;
@@ -136,7 +136,7 @@ typedef struct {
     SimPeak peak;
     uint64_t peak_active_bytes, peak_reserved_bytes;       /* each statistic's own maximum */
     uint64_t alloc_retries, segment_allocs, segment_frees; /* over the whole play */
-    double retries_per_step; /* of them, in the mean of the later half of the steps */
+    double retries_per_step; /* a step, in the mean of the later half of the steps */
 
     /* Of an evaluation between the first step and the second; all 0: there is none. */
     SimTime evaluation_ns;
@@ -167,20 +167,19 @@ typedef struct {
     uint32_t time_rank; /* whose times are shown */
 } SimPrediction;
 
-/* What there is for the allocator: the cluster's, less what ranks share of their memory. */
+/* Bytes for the allocator: the cluster's, less the symmetric memory that ranks share. */
 uint64_t sim_allocator_bytes(const Plan *plan, const ModelCluster *cluster);
 
-/* Makes the memory that there is that of a node of this kind. */
+/* Fills in the memory there is (memory_bytes and what follows): that of a node of this kind. */
 void sim_prediction_set_memory(SimPrediction *prediction, const Plan *plan,
                                const ModelCluster *node);
 
 /* An empty prediction of a play of `steps` steps. */
 SimPrediction *sim_prediction_new(const Plan *plan, const ModelCluster *cluster, uint32_t steps);
 void sim_prediction_free(SimPrediction *prediction); /* NULL is fine */
-/* The time of all causes that have this one's name, as axes over the same links do: given for the
- * first of them, 0 for the others. */
+/* The summed time of all causes with this one's name (axes over the same links share a name): told
+ * of the first such cause; 0 for the others, so that a table has one row of them. */
 SimTime sim_prediction_cause_ns(const SimPrediction *prediction, unsigned cause);
-/* Which cause takes the most time, by that sum, of those from `from` on; of equal ones the first.
- * */
+/* The cause from number `from` on with the largest such sum; of equal ones the first. */
 unsigned sim_prediction_largest_cause(const SimPrediction *prediction, unsigned from);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimPrediction, sim_prediction_free)

@@ -11,7 +11,8 @@
 /* As SimOptions.steps: SIM_DEFAULT_STEPS; where the allocator retries up to SIM_STEPS_SETTLED. */
 #define SIM_STEPS_IT_TAKES 0
 
-/* As sim_predict(), which a number of steps is left to; every-rank play is not repeated. trace:
- * NULL, or a fresh one. */
+/* As sim_predict(), which alone decides if options.steps is a number; with SIM_STEPS_IT_TAKES the
+ * play is repeated with more steps where that is needed (every-rank play is not). trace: NULL, or a
+ * new one. */
 SimPrediction *sim_predict_settled(const Plan *plan, const ModelCluster *cluster,
                                    const SimOptions *options, Trace *trace, GError **error);

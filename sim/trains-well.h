@@ -1,8 +1,8 @@
 /* sim/trains-well.h - the second verdict: does a plan that fits train well?
  *
- * It does when its compute lane works most of a step and the allocator does not go on giving memory
- * back. Fitting says nothing of speed. Where it does so in the first steps alone, as it did in
- * published runs of mpt-1b that trained well, the many steps behind them count.
+ * It does if its compute lane works most of a step and the allocator does not keep giving memory
+ * back. Fitting says nothing of speed. Retries in the first steps alone do not count, since many
+ * steps follow: published runs of mpt-1b had such retries and trained well.
  */
 #pragma once
 

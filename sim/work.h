@@ -8,8 +8,8 @@
 
 typedef enum {
     SIM_WORK_ASKED, /* what the model asks for, each op once */
-    SIM_WORK_DONE,  /* with what checkpoints recompute; attention's backward also makes its scores
-                       again, which by convention is not counted */
+    SIM_WORK_DONE,  /* and what checkpoints recompute. By convention this leaves out the scores that
+                       attention's backward always computes again */
     SIM_WORK_ASKED_OF_ALL_PAIRS, /* as published MFU counts: attention of hidden pairs too */
     SIM_WORK_DONE_OF_ALL_PAIRS
 } SimWorkKind;
