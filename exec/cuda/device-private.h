@@ -39,20 +39,21 @@ typedef struct {
 
 /* ---- failures.c ----------------------------------------------------------------------------- */
 
-/* What the communicators have found, and which collective has been under way longest. */
+/* Whether the communicators still work; the error also says which collective has been under way
+ * longest. */
 bool exec_cuda_comm_is_healthy(ExecCuda *cuda, GError **error);
-/* Say where the error is from, and keep it, if it is the first: what is found later only follows
- * from it. Return PLAN_FAILED; exec_cuda_found_broken() false. */
+/* These add to an error where it comes from, and keep it if it is the first one (later ones only
+ * follow from it). They return PLAN_FAILED, exec_cuda_found_broken() false. */
 PlanAnswer exec_cuda_keep_failure(ExecCuda *cuda, GError *const *error);
 PlanAnswer exec_cuda_failed_in_op(ExecCuda *cuda, const PlanPosition *at, const PlanOp *op,
                                   GError **error);
 PlanAnswer exec_cuda_failed_in_event(ExecCuda *cuda, const PlanPosition *at, GError **error);
-/* By whoever looks at what has ended: the steps before this one have. */
+/* For errors found while looking at ops that have ended: names the first step that has not. */
 bool exec_cuda_found_broken(ExecCuda *cuda, GError **error);
 
 /* ---- waiting.c ------------------------------------------------------------------------------ */
 
-/* Takes what has ended: times, indices, losses. Waits for nothing. */
+/* Takes in what the GPU has brought back by now: times, bad indices, losses. Waits for nothing. */
 bool exec_cuda_settle(ExecCuda *cuda, GError **error);
 bool exec_cuda_wait_for_event(ExecCuda *cuda, cudaEvent_t event, GError **error);
 bool exec_cuda_wait_for_lanes(ExecCuda *cuda, GError **error);

@@ -1,5 +1,5 @@
-/* exec/cuda/losses.h - losses on their way to the host: each is copied behind the op that makes it,
- * and read when its step is over.
+/* exec/cuda/losses.h - losses on their way to the host. Each is copied to pinned memory right after
+ * the op that makes it, and read there when its step is over.
  *
  * Owns: the pinned memory they arrive in. Borrows: ops. Threads: the host's.
  */
@@ -19,8 +19,8 @@ typedef struct {
 /* n: losses of all the steps that may be under way at once. */
 bool exec_cuda_losses_init(ExecCudaLosses *losses, unsigned n, GError **error);
 void exec_cuda_losses_clear(ExecCudaLosses *losses); /* of zeros is fine; after the streams' end */
-/* Of an op that the stream has been given; share: its part of the step's loss. */
+/* Copies the loss of an op that the stream has been given. share: its weight in the step's loss. */
 bool exec_cuda_losses_send(ExecCudaLosses *losses, const PlanPosition *at, const ExecTask *task,
                            double share, cudaStream_t stream, GError **error);
-/* Notes those of steps that have ended. */
+/* Takes in the losses of the steps that have ended. */
 bool exec_cuda_losses_read(ExecCudaLosses *losses, ExecPlay *play, GError **error);

@@ -15,6 +15,7 @@ enum {
 
 /* Where it sits in the machine. */
 bool exec_cuda_own_bus(char ret_bus[EXEC_CUDA_BUS_TEXT], GError **error);
-/* Memory of it that is in use, whoever uses it, and that is not; 0: it cannot be had. */
+/* How much of its memory is in use, by whatever program, and how much is free; 0: the driver does
+ * not say. */
 uint64_t exec_cuda_used_bytes(void);
 uint64_t exec_cuda_free_bytes(void);

@@ -6,7 +6,8 @@
 
 #include <glib.h>
 
-/* what: it is for, as "the losses". NULL with error where there is no more. Of no bytes, too. */
+/* what: its purpose, for the message, as "the losses". NULL with error where there is no more.
+ * 0 bytes are fine. */
 gpointer exec_cuda_pinned_new(gsize bytes, const char *what, GError **error);
-/* NULL is fine. When no copy of it is under way: nothing is waited for. */
+/* NULL is fine. Waits for nothing: no copy from or to it may be under way. */
 void exec_cuda_pinned_free(gpointer pinned);

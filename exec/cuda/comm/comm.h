@@ -23,10 +23,10 @@ typedef struct {
     uint64_t elements; /* the whole tensor; all-to-all, what is passed on or pulled: one rank's */
     const void *in;    /* all-gather: NULL where the rank's slice lies in place in out */
     void *out;         /* all-reduce, broadcast: in place */
-    uint32_t peer;     /* of stages: which place of the pipeline is the other's, */
-    bool behind;       /* and whether it is the next */
-    uint32_t ahead;    /* pulled: from the rank so many places ahead, in a ring */
-    /* For stand-ins: */
+    uint32_t peer;     /* between stages: the other's place in the pipeline, */
+    bool behind;       /* and whether it is the place after this one */
+    uint32_t ahead;    /* PULL: reads from the rank so many places ahead, around the axis's ends */
+    /* For stand-ins alone: */
     KernelCuda *kernels; /* of the stream */
     ExecPaced paced;
 } ExecCudaCall;
@@ -63,7 +63,8 @@ bool exec_cuda_nccl_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecCom
 bool exec_cuda_standin_open(ExecCudaComm *ret_comm, const Plan *plan, const ExecComm *comm,
                             GError **error);
 
-/* Where ranks send and receive, each waits for the other: nothing is left to do for these. */
+/* Kinds for which nothing has to be done here: they order accesses to symmetric memory, and these
+ * communicators send and receive instead, which makes both sides wait for each other anyway. */
 static inline bool exec_cuda_call_is_idle(const ExecCudaCall *call) {
     return call->kind == PLAN_OP_BARRIER || call->kind == PLAN_OP_OFFER;
 }

@@ -1,5 +1,5 @@
-/* exec/cuda/comm/flights.h - collectives that a stream was given and that were not yet seen to end,
- * for whoever asks what hangs.
+/* exec/cuda/comm/flights.h - collectives that streams were given and that have not been seen to end
+ * yet, so that a message can name the one that hangs.
  *
  * Owns: an event each, which are used again. Borrows: the ops. Threads: the host's; another may
  * look at the oldest while that one hangs.
@@ -26,7 +26,8 @@ typedef struct {
 
 void exec_cuda_flights_init(ExecCudaFlights *flights);
 void exec_cuda_flights_clear(ExecCudaFlights *flights);
-/* What the stream was given last. Forgets first, so that there are as many as are under way. */
+/* Notes the collective that the stream was given last. First forgets those that have ended, so that
+ * the list stays as short as what is under way. */
 bool exec_cuda_flights_add(ExecCudaFlights *flights, int32_t step, const PlanOp *op, uint32_t unit,
                            cudaStream_t stream, GError **error);
 /* Those that have ended, from the oldest on, are forgotten. */

@@ -16,5 +16,6 @@ typedef struct {
     uint64_t given_bytes; /* so far */
 } ExecCudaRoom;
 
-/* The kernels of a lane ask for room here; for as long as both are. */
+/* From now on the lane's kernels ask here when the GPU has no room for them. Both must live as long
+ * as the other does. */
 void exec_cuda_room_for(ExecCudaRoom *room, KernelCuda *kernels);

@@ -15,7 +15,7 @@ typedef struct {
     const cudaStream_t *streams;
     uint64_t limit_bytes; /* of the modeled device; the GPU's own where that is less */
     uint64_t held_bytes;
-    GPtrArray *events, *idle; /* cudaEvent_t: all that were made, and those of them to use again */
+    GPtrArray *events, *idle; /* cudaEvent_t: all that were made; those of them that are unused */
     GError *error;            /* the first failure, for whoever asks */
 } ExecCudaSegments;
 

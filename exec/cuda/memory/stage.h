@@ -18,6 +18,7 @@ void exec_cuda_stage_free(ExecCudaStage *stage); /* NULL is fine; after the stre
 
 /* So many bytes to write to; NULL with error. Valid until exec_cuda_stage_put(). */
 gpointer exec_cuda_stage_get(ExecCudaStage *stage, gsize bytes, GError **error);
-/* The first n bytes of what was got last go to the device. Other parts may follow. */
+/* Copies n bytes of the block that was got last, from byte from_byte on, to the device. Several
+ * parts of a block may be put one after the other. */
 bool exec_cuda_stage_put(ExecCudaStage *stage, gpointer to, gsize from_byte, gsize n,
                          cudaStream_t stream, GError **error);

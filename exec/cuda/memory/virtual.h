@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 bool exec_cuda_virtual_is_here(void);
-/* All four only where it is here. False with error: the driver has failed; without: no room. */
+/* These four may be called only if it is here. False with an error: the driver has failed; false
+ * without one: there is no room. */
 bool exec_cuda_virtual_reserve(uint64_t bytes, gpointer *ret_address, GError **error);
 bool exec_cuda_virtual_release(gpointer address, uint64_t bytes, GError **error);
 /* All pages or none. */
