@@ -111,6 +111,7 @@ typedef struct {
     const char *node_kind; /* the cluster's */
     SimTime step_ns;       /* between its own ends of steps */
     SimTime compute_ns;    /* its compute lane works */
+    SimTime works_ns;      /* the part of that in which it does so at full speed */
     SimTime exposed_ns;    /* it has nothing to do while its collectives wait or run; */
     SimTime lost_ns;       /* the part of that in which they waited for a rank to come */
     SimTime waited_ns;     /* its collectives wait for a rank to come, exposed or hidden */

@@ -4,11 +4,19 @@
 
 const double SIM_WORKS_WELL = 0.8;
 
+static double works_ns(const SimPrediction *prediction) {
+    double sum = 0;
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        sum += (double)prediction->ranks[rank].works_ns;
+    }
+    return prediction->n_ranks ? sum / prediction->n_ranks
+                               : (double)(prediction->cause_ns[SIM_CAUSE_ARITHMETIC] +
+                                          prediction->cause_ns[SIM_CAUSE_MEMORY]);
+}
+
 double sim_working_share(const SimPrediction *prediction) {
     double all = sim_mean_step_ns(prediction);
-    double works = (double)(prediction->cause_ns[SIM_CAUSE_ARITHMETIC] +
-                            prediction->cause_ns[SIM_CAUSE_MEMORY]);
-    return all > 0 ? works / all : 0;
+    return all > 0 ? works_ns(prediction) / all : 0;
 }
 
 bool sim_keeps_retrying(const SimPrediction *prediction) {
@@ -22,5 +30,11 @@ bool sim_trains_well(const SimPrediction *prediction) {
 }
 
 unsigned sim_worst_cause(const SimPrediction *prediction) {
-    return sim_prediction_largest_cause(prediction, SIM_CAUSE_OVERHEAD);
+    unsigned worst = sim_prediction_largest_cause(prediction, SIM_CAUSE_OVERHEAD);
+    SimTime lost = 0; /* to others, by all ranks */
+    for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
+        lost += prediction->ranks[rank].lost_ns;
+    }
+    bool is_lost = lost > sim_prediction_cause_ns(prediction, worst) * prediction->n_ranks;
+    return is_lost ? SIM_CAUSE_RANKS : worst;
 }

@@ -11,10 +11,12 @@
 /* The least working share of a plan that trains well; a judgement of ours. */
 extern const double SIM_WORKS_WELL;
 
-/* Of a step, the part in which the compute lane does arithmetic or moves bytes at full speed. */
+/* Of a step, the part in which the compute lane does arithmetic or moves bytes at full speed; where
+ * each rank is played, the mean of all, since the slowest never waits. */
 double sim_working_share(const SimPrediction *prediction);
 /* In the later half of the steps; where each rank is played, in any of them. */
 bool sim_keeps_retrying(const SimPrediction *prediction);
 bool sim_trains_well(const SimPrediction *prediction);
-/* Which cause takes most of the time in which it does neither. */
+/* Which cause takes most of the time in which it does neither: of the rank whose times are shown,
+ * or, where all ranks together lose more to each other, that. */
 unsigned sim_worst_cause(const SimPrediction *prediction);

@@ -332,17 +332,20 @@ static void print_idlest(const SimPrediction *prediction) {
 /* Why not: the share of the step that is lost most to one thing. */
 static void print_verdict(const SimPrediction *prediction) {
     double works = 100 * sim_working_share(prediction);
+    const char *who = prediction->n_ranks > 1 ? "GPUs work" : "GPU works";
     if (sim_trains_well(prediction)) {
-        cli_say("trains well: yes, the GPU works for %.1f %% of a step (MFU %.1f %%)\n", works,
+        cli_say("trains well: yes, the %s for %.1f %% of a step (MFU %.1f %%)\n", who, works,
                 100 * prediction->mfu);
         print_idlest(prediction);
     } else if (prediction->fits && sim_keeps_retrying(prediction)) {
         print_retries(prediction);
     } else if (prediction->fits) {
-        cli_say("trains well: NO, the GPU works for %.1f %% of a step (%.0f %% wanted; "
-                "MFU %.1f %%)\n  most is lost to %s\n",
-                works, 100 * SIM_WORKS_WELL, 100 * prediction->mfu,
-                prediction->cause_names[sim_worst_cause(prediction)]);
+        unsigned worst = sim_worst_cause(prediction);
+        cli_say("trains well: NO, the %s for %.1f %% of a step (%.0f %% wanted; "
+                "MFU %.1f %%)\n  most is lost to %s%s\n",
+                who, works, 100 * SIM_WORKS_WELL, 100 * prediction->mfu,
+                prediction->cause_names[worst],
+                prediction->n_ranks && worst == SIM_CAUSE_RANKS ? ": see who waits for whom" : "");
     }
     if (prediction->fits) {
         print_first_retries(prediction);

@@ -38,12 +38,18 @@ static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
             exposed += own->collectives[kind].exposed_ns;
         }
     }
+    const SimAccount *account = sim_device_account(member->device);
+    const SimTime *before = sim_account_step(account, last - (int32_t)n)->cause_ns;
+    const SimTime *after = sim_account_step(account, last)->cause_ns;
+    SimTime works = after[SIM_CAUSE_ARITHMETIC] - before[SIM_CAUSE_ARITHMETIC] +
+                    after[SIM_CAUSE_MEMORY] - before[SIM_CAUSE_MEMORY];
     SimMemoryStats memory = sim_memory_stats(sim_device_memory(member->device));
     return (SimRankBook){
         .node_kind = member->cluster == every->task.cluster ? every->task.cluster->model
                                                             : member->cluster->name,
         .step_ns = to == SIM_NEVER || from == SIM_NEVER ? 0 : (to - from) / n,
         .compute_ns = compute / n,
+        .works_ns = works / n,
         .exposed_ns = exposed / n,
         .lost_ns = lost / n,
         .waited_ns = book->waited_ns / n,

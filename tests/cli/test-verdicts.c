@@ -212,6 +212,8 @@ static void kinds_of_node(void) {
     expect("diagnose gpt-toy -n 16 --cluster mixed.ini", 0, "predicted on mixed, where this plan",
            "");
     expect("explain every_rank gpt-toy -n 16 --cluster mixed.ini", 0, "\n  rank 15 ", "");
+    expect("explain trains_well gpt-toy -n 16 --cluster mixed.ini", 0,
+           "memory bandwidth in the mean of all ranks)", "");
     expect("plot gpt-toy -n 16 --cluster mixed.ini --knob wrap=block,whole", 0, "\nwhole ", "");
     expect("predict gpt-toy -n 16 --param-dtype fp16 --cluster mixed.ini --every-rank", 0,
            "kinds of node, the mean of their ranks\n      8 ranks  A100-SXM4-80GB ", "");
@@ -220,17 +222,21 @@ static void kinds_of_node(void) {
     expect("predict gpt-toy -n 8 --cluster mixed.ini", 0, "fits: yes", "");
 }
 
-/* That the slowest rank trains well is not said without those that wait for it. */
+/* The slowest rank never waits; whether they train well is asked of all. */
 static void who_waits(void) {
     const char *even = "predict llama3-8b -n 16 --cluster dgx-h100 --param-dtype bf16 --every-rank";
-    g_autofree char *slow = g_strconcat(even, " --slow node=1:2.5", NULL);
+    g_autofree char *one = g_strconcat(even, " --slow rank=3:2.5", NULL);
+    g_autofree char *most = g_strconcat(even, " --slow rank=1-15:2.5", NULL);
     g_auto(Result) among_equals = run(even);
-    g_auto(Result) beside_slow = run(slow);
-    const char *told = strstr(beside_slow.out, "\n  but rank ");
-    g_assert_nonnull(strstr(beside_slow.out, "trains well: yes"));
-    g_assert_nonnull(told);
-    g_assert_nonnull(strstr(told, " waits for others for 5"));
+    g_auto(Result) beside_slow = run(one);
+    g_auto(Result) alone_quick = run(most);
+    g_assert_nonnull(strstr(among_equals.out, "trains well: yes, the GPUs work for 9"));
     g_assert_null(strstr(among_equals.out, " waits for others for "));
+    g_assert_nonnull(strstr(beside_slow.out, "trains well: NO, the GPUs work for 4"));
+    g_assert_nonnull(
+        strstr(beside_slow.out, "most is lost to other ranks: see who waits for whom\n"));
+    g_assert_nonnull(strstr(alone_quick.out, "trains well: yes, the GPUs work for 9"));
+    g_assert_nonnull(strstr(alone_quick.out, "\n  but rank 0 waits for others for 5"));
 }
 
 /* Nodes are like a cluster that comes along. */
