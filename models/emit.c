@@ -321,9 +321,10 @@ static PlanGraphPipeline pipeline_of(const PlanStrategy *s) {
                                .split = (PlanPipelineSplit)s->pipeline_split};
 }
 
-/* Walked again, now that units are known. */
-static bool cast_outputs(const ModelNetwork *network, const PlanStrategy *s, ModelPass *pass,
-                         PlanGraph **graph, GError **error) {
+/* Walked again, now that units are known; outputs: what they give is cast, too. */
+static bool cast_between_units(const ModelNetwork *network, const PlanStrategy *s, ModelPass *pass,
+                               PlanGraph **graph, GError **error) {
+    bool outputs_stay = s->output_dtype == PLAN_OUTPUT_NONE;
     if (network->traced) {
         g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                     "%s: output_dtype casts between units, which a trace has not; set "
@@ -332,7 +333,8 @@ static bool cast_outputs(const ModelNetwork *network, const PlanStrategy *s, Mod
         return false;
     }
     g_autofree bool *modules = plan_units_modules(*graph, s);
-    pass->units = (PlanGraphUnits){.modules = modules, .outputs = plan_strategy_output_dtype(s)};
+    pass->units = (PlanGraphUnits){
+        .modules = modules, .outputs = plan_strategy_output_dtype(s), .outputs_stay = outputs_stay};
     plan_graph_free(*graph);
     *graph = model_network_emit(network, pass, error);
     g_assert(*graph);
@@ -410,8 +412,11 @@ static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *str
         graph = model_network_emit(network, &pass, error);
         g_assert(graph);
     }
-    if (strategy->output_dtype != PLAN_OUTPUT_NONE &&
-        !cast_outputs(network, strategy, &pass, &graph, error)) {
+    bool casts_inputs = graph->has_wide_inputs && graph->dtype != PLAN_FP32 &&
+                        strategy->flavour == PLAN_FLAVOUR_FSDP2 &&
+                        strategy->param_dtype != PLAN_PARAM_MODEL;
+    if ((strategy->output_dtype != PLAN_OUTPUT_NONE || casts_inputs) &&
+        !cast_between_units(network, strategy, &pass, &graph, error)) {
         return NULL;
     }
     if (compiles_idle_checkpoint(graph, strategy, error)) {

@@ -192,13 +192,16 @@ static bool has_recorded_norms(const ModelNetwork *n) {
     bool of_head = n->qk_norm == MODEL_QK_NORM_HEAD;
     bool is_exaone =
         n->norm_at == MODEL_NORM_AFTER && of_head && !n->experts && !n->window && !n->no_rope_every;
+    bool is_olmo = n->norm_at == MODEL_NORM_AFTER && n->qk_norm == MODEL_QK_NORM_WIDTH &&
+                   !n->experts && !n->no_rope_every && n->gate == MODEL_GATE_SILU &&
+                   !n->norms_from_one && !n->window == !n->global_every;
     bool is_plain = (is_exaone || n->norm_at == MODEL_NORM_BEFORE) &&
                     n->qk_norm != MODEL_QK_NORM_WIDTH && n->gate == MODEL_GATE_SILU &&
                     n->local_rope_base == 0;
     bool is_gemma = n->norms_from_one && !n->experts && n->embed_scale > 0 &&
                     (of_head ? n->norm_at == MODEL_NORM_BOTH && n->local_rope_base > 0
                              : n->norm_at == MODEL_NORM_BEFORE && !n->local_rope_base);
-    return n->norms_from_one ? is_gemma : is_plain;
+    return n->norms_from_one ? is_gemma : is_olmo || is_plain;
 }
 
 /* Whether transformers' modules of this kind were recorded. Phi-3 has one layer for q, k and v, one
@@ -295,9 +298,9 @@ static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **erro
         {n->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(n), "code",
          "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
          "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding and "
-         "norms before (or, of each head, EXAONE 4's behind), of Phi-3's joined layers all three, "
-         "and of what makes a Gemma or a Gemma 3 all of "
-         "it; set code = own"},
+         "norms before (or EXAONE 4's or OLMo's behind), of Phi-3's joined layers all three, and "
+         "of "
+         "what makes a Gemma or a Gemma 3 all of it; set code = own"},
         {is_copied && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
          "use_cache = copied is known of layers for q, k and v each, and without a window; set "
          "use_cache = no"},

@@ -79,10 +79,28 @@ typedef struct {
     uint32_t q, k, v;
 } Heads;
 
+/* As OLMo 2 has it: all three rows are there before heads are seen. */
+static Heads run_layers_before_heads(const ModelLlama *llama, const ModelLlamaBlock *block,
+                                     const ModelAttention *attention, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t q_width = llama->heads * llama->head_dim, width = llama->kv_heads * llama->head_dim;
+    uint32_t q = model_run_linear(w, &block->q, x, q_width, w->width);
+    q = model_run_rmsnorm_of(w, &block->q_norm, q, w->rows, q_width, llama->norm_eps);
+    uint32_t k = model_run_linear(w, &block->k, x, width, w->width);
+    k = model_run_rmsnorm_of(w, &block->k_norm, k, w->rows, width, llama->norm_eps);
+    uint32_t v = model_run_linear(w, &block->v, x, width, w->width);
+    q = model_run_heads(w, attention, q, 'q');
+    k = model_run_heads(w, attention, k, 'k');
+    return (Heads){q, k, model_run_heads(w, attention, v, 'v')};
+}
+
 /* By a layer each. */
 static Heads run_layers(const ModelLlama *llama, const ModelLlamaBlock *block,
                         const ModelAttention *attention, uint32_t own, uint32_t x) {
     const ModelWalk *w = &llama->walk;
+    if (llama->transformers && llama->qk_norm == MODEL_QK_NORM_WIDTH) {
+        return run_layers_before_heads(llama, block, attention, x);
+    }
     uint32_t read = model_llama_read_by_columns(llama, x);
     uint32_t q = run_q_or_k(llama, attention, &block->q, &block->q_norm, read, 'q');
     uint32_t k = run_q_or_k(llama, attention, &block->k, &block->k_norm,

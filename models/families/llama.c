@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "models/families/llama.h"
-#include "models/families/transformers.h"
 #include "models/layers/window.h"
 #include "models/stages.h"
 
@@ -42,7 +41,8 @@ static const ModelLlamaNames transformers_names = {.embed = "embed_tokens",
                                                    .down = "down_proj",
                                                    .head = "lm_head"};
 
-static uint32_t run_embedding(const ModelLlama *llama, const ModelLayer *embed, uint32_t tokens) {
+uint32_t model_llama_run_embedding(const ModelLlama *llama, const ModelLayer *embed,
+                                   uint32_t tokens) {
     const ModelWalk *w = &llama->walk;
     if (w->graph->shared.tensor == 1) {
         return model_run_embedding(w, embed, tokens, w->rows, llama->vocab);
@@ -111,8 +111,8 @@ static void split_table(const ModelLlama *llama, const ModelLayer *embed) {
     }
 }
 
-static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *network, uint32_t root,
-                               const ModelLayer *embed) {
+ModelLayer model_llama_declare_head(const ModelLlama *llama, const ModelNetwork *network,
+                                    uint32_t root, const ModelLayer *embed) {
     const ModelWalk *w = &llama->walk;
     ModelLayer head =
         model_head(w, root, llama->names->head, llama->vocab, false, network->tied ? embed : NULL);
@@ -122,8 +122,8 @@ static ModelLayer declare_head(const ModelLlama *llama, const ModelNetwork *netw
     return head;
 }
 
-static ModelLlamaBlock *declare_blocks(const ModelLlama *llama, const ModelNetwork *network,
-                                       uint32_t parent, uint64_t first, uint64_t n) {
+ModelLlamaBlock *model_llama_declare_blocks(const ModelLlama *llama, const ModelNetwork *network,
+                                            uint32_t parent, uint64_t first, uint64_t n) {
     uint64_t local = network->global_every, no_rope = network->no_rope_every;
     ModelLlamaBlock *blocks = g_new(ModelLlamaBlock, n);
     for (uint64_t i = first; i < first + n; i++) {
@@ -135,14 +135,14 @@ static ModelLlamaBlock *declare_blocks(const ModelLlama *llama, const ModelNetwo
     return blocks;
 }
 
-static uint32_t scale_embeddings(const ModelLlama *llama, uint32_t x) {
+uint32_t model_llama_scale_embeddings(const ModelLlama *llama, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     return llama->embed_scale ? model_run_number(w, PLAN_OP_TIMES_NUMBER, x, w->rows * w->width,
                                                  llama->embed_scale)
                               : x;
 }
 
-static uint32_t scale_logits(const ModelLlama *llama, uint32_t logits) {
+uint32_t model_llama_scale_logits(const ModelLlama *llama, uint32_t logits) {
     const ModelWalk *w = &llama->walk;
     if (!llama->logits_scale) {
         return logits;
@@ -151,7 +151,7 @@ static uint32_t scale_logits(const ModelLlama *llama, uint32_t logits) {
                             llama->logits_scale);
 }
 
-static void make_mask(ModelLlama *llama) {
+void model_llama_make_mask(ModelLlama *llama) {
     if (llama->is_masked) {
         llama->mask = model_window_mask(&llama->walk, llama->window);
     }
@@ -185,10 +185,10 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     if (is_first) {
         embed = model_embedding(w, root, "embed", llama->vocab_of_table, w->width);
     }
-    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, begin, n);
+    g_autofree ModelLlamaBlock *blocks = model_llama_declare_blocks(llama, network, root, begin, n);
     if (is_last) {
         norm = model_rmsnorm(w, root, "norm");
-        head = declare_head(llama, network, root, &embed);
+        head = model_llama_declare_head(llama, network, root, &embed);
     }
     if (is_first) {
         split_table(llama, &embed);
@@ -198,7 +198,7 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t x = is_first ? tokens : plan_graph_arriving(graph, llama->between.rows * w->width);
     plan_graph_enter(graph, root, &x, 1);
-    x = is_first ? run_embedding(llama, &embed, tokens) : x;
+    x = is_first ? model_llama_run_embedding(llama, &embed, tokens) : x;
     model_cast_tables(w, &llama->rotary, 0, x);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < n; i++) {
@@ -236,9 +236,10 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     PlanGraph *graph = w->graph;
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
     ModelLayer embed = model_embedding(w, root, "embed", llama->vocab_of_table, w->width);
-    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, root, 0, network->layers);
+    g_autofree ModelLlamaBlock *blocks =
+        model_llama_declare_blocks(llama, network, root, 0, network->layers);
     ModelLayer norm = model_rmsnorm(w, root, "norm");
-    ModelLayer head = declare_head(llama, network, root, &embed);
+    ModelLayer head = model_llama_declare_head(llama, network, root, &embed);
     split_table(llama, &embed);
     declare_table(llama, network, positions_of(llama, network));
     if (llama->has_local_rotary) {
@@ -248,8 +249,9 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    uint32_t x = scale_embeddings(llama, run_embedding(llama, &embed, tokens));
-    make_mask(llama);
+    uint32_t x =
+        model_llama_scale_embeddings(llama, model_llama_run_embedding(llama, &embed, tokens));
+    model_llama_make_mask(llama);
     model_cast_tables(w, &llama->rotary, 0, x);
     if (llama->has_local_rotary) {
         model_cast_tables(w, &llama->local_rotary, 1, x);
@@ -258,7 +260,8 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
     }
-    uint32_t logits = scale_logits(llama, run_head(llama, &norm, &head, stream, targets));
+    uint32_t logits =
+        model_llama_scale_logits(llama, run_head(llama, &norm, &head, stream, targets));
     logits = model_run_logits_behind(w, logits, stream);
     if (llama->is_masked) {
         plan_graph_let_go_after(graph, llama->mask, logits);
@@ -272,143 +275,9 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     model_end(w, root, logits, targets, graph->shared.whole_ends ? network->vocab : llama->vocab);
 }
 
-/* Tables of the blocks that look back all the way, of which there may be none, and of the others.
- */
-static unsigned rotaries_of(ModelLlama *llama, const ModelNetwork *network,
-                            ModelRotary **ret_rotaries) {
-    bool has_others = llama->has_local_rotary, has_one = network->layers >= network->global_every;
-    unsigned n = 0;
-    if (has_one || !has_others) {
-        ret_rotaries[n++] = &llama->rotary;
-    }
-    if (has_others) {
-        ret_rotaries[n++] = &llama->local_rotary;
-    }
-    return n;
-}
-
-static uint32_t declare_rotary(ModelLlama *llama, const ModelNetwork *network, uint32_t model) {
-    uint32_t module =
-        plan_graph_module(llama->walk.graph, model, "rotary_emb", "RotaryEmbedding", false);
-    ModelRotary *rotaries[2];
-    unsigned n = rotaries_of(llama, network, rotaries);
-    for (unsigned i = 0; i < n; i++) {
-        bool is_local = rotaries[i] == &llama->local_rotary;
-        model_transformers_frequencies(&llama->walk, rotaries[i], llama->head_dim,
-                                       is_local ? network->local_rope_base : network->rope_base);
-    }
-    return module;
-}
-
-/* By kinds of blocks; returns what is freed first. */
-static void make_tables(ModelLlama *llama, const ModelNetwork *network, uint32_t module,
-                        uint32_t embedded) {
-    ModelRotary *rotaries[2];
-    unsigned n = rotaries_of(llama, network, rotaries);
-    for (unsigned i = 0; i < n; i++) {
-        model_transformers_tables(&llama->walk, module, embedded, llama->positions, rotaries[i]);
-    }
-}
-
-/* What forward's variables hold, in the order in which they go when it returns. Many have positions
- * and embeddings in a dictionary, too, of what masks are made of; and those of two kinds of blocks
- * the masks in another before that. */
-static void let_go_of_variables(ModelLlama *llama, const ModelNetwork *network, uint32_t embedded) {
-    PlanGraph *graph = llama->walk.graph;
-    bool is_dense_qwen =
-        !llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
-    ModelRotary *rotaries[2];
-    unsigned n = rotaries_of(llama, network, rotaries);
-    uint32_t before = embedded;
-    if (is_dense_qwen || network->no_rope_every || network->global_every) {
-        plan_graph_let_go_after(graph, llama->positions, embedded);
-    }
-    if (llama->is_masked) {
-        bool are_two = network->global_every;
-        plan_graph_let_go_after(graph, are_two ? embedded : llama->mask,
-                                are_two ? llama->mask : embedded);
-    }
-    for (unsigned i = 0; i < n; i++) {
-        plan_graph_let_go_after(graph, rotaries[i]->sines, before);
-        plan_graph_let_go_after(graph, rotaries[i]->cosines, rotaries[i]->sines);
-        before = rotaries[i]->cosines;
-    }
-}
-
-static uint32_t embed_as_transformers(const ModelLlama *llama, const ModelLayer *embed,
-                                      uint32_t scale, uint32_t tokens) {
-    return scale == PLAN_NONE ? scale_embeddings(llama, run_embedding(llama, embed, tokens))
-                              : model_transformers_scaled_embedding(&llama->walk, embed, scale,
-                                                                    tokens, llama->vocab);
-}
-
-/* LlamaForCausalLM, in whose module "model" is all but the head. */
-static void walk_transformers(ModelLlama *llama, const ModelNetwork *network) {
-    const ModelWalk *w = &llama->walk;
-    PlanGraph *graph = w->graph;
-    model_transformers_begin(w);
-    uint32_t root = model_llama_declare_module(llama, PLAN_NONE, "", "ForCausalLM", NULL);
-    uint32_t model = model_llama_declare_module(llama, root, "model", "Model", NULL);
-    ModelLayer embed = model_embedding(w, model, llama->names->embed, llama->vocab, w->width);
-    uint32_t scale = w->norms_from_one ? plan_graph_number(graph, llama->embed_scale) : PLAN_NONE;
-    g_autofree ModelLlamaBlock *blocks = declare_blocks(llama, network, model, 0, network->layers);
-    ModelLayer norm = model_rmsnorm(w, model, "norm");
-    uint32_t rotary = declare_rotary(llama, network, model);
-    ModelLayer head = declare_head(llama, network, root, &embed);
-    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-
-    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    plan_graph_enter(graph, model, &tokens, 1);
-    uint32_t embedded = embed_as_transformers(llama, &embed, scale, tokens);
-    ModelStream stream = {embedded, PLAN_NONE};
-    plan_graph_hold(graph, embedded);
-    llama->positions = model_transformers_positions(w);
-    make_mask(llama);
-    make_tables(llama, network, rotary, embedded);
-    for (uint64_t i = 0; i < network->layers; i++) {
-        stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
-    }
-    uint32_t x, normed = model_run_last_norm(w, &norm, stream, llama->norm_eps, &x);
-    let_go_of_variables(llama, network, embedded);
-    plan_graph_leave(graph, &normed, 1);
-    plan_graph_hold(graph, normed);
-    uint32_t logits =
-        scale_logits(llama, model_run_linear(w, &head, normed, llama->vocab, w->width));
-    (model_transformers_makes_loss(w) ? model_transformers_end : model_end)(w, root, logits,
-                                                                            targets, llama->vocab);
-}
-
-/* What transformers' class names begin with. Mistral's modules do what Llama's do, and without a
- * window nothing tells them apart. */
-static const char *transformers_prefix(const ModelNetwork *network) {
-    bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
-    return network->code != MODEL_CODE_TRANSFORMERS ? NULL
-           : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
-           : network->norm_at == MODEL_NORM_AFTER   ? "Exaone4"
-           : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
-           : network->no_rope_every                 ? "SmolLM3"
-           : network->gate_up_joined                ? "Phi3"
-           : network->residual_scale                ? "Granite"
-           : network->qkv_bias                      ? "Qwen2"
-           : normed                                 ? "Qwen3"
-           : network->window                        ? "Mistral"
-                                                    : "Llama";
-}
-
 /* As transformers has it, a sequence as long as the window has a mask already. */
 static uint64_t window_of(const ModelNetwork *network, uint64_t seq, bool is_masked) {
     return seq > network->window || (is_masked && seq == network->window) ? network->window : 0;
-}
-
-/* Of what transformers hands to a block: Mistral's, Granite's, Phi-3's, EXAONE 4's, the first
- * Gemma's and those with experts name positions before the rotary tables, Llama's and other Gemmas'
- * behind them. A Mistral without a window is planned as Llama. */
-static bool names_positions_first(const ModelNetwork *network) {
-    return network->norms_from_one
-               ? network->norm_at == MODEL_NORM_BEFORE
-               : network->window || network->experts || network->residual_scale ||
-                     network->gate_up_joined || network->norm_at == MODEL_NORM_AFTER;
 }
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
@@ -445,18 +314,22 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .residual_scale = network->residual_scale,
         .logits_scale = network->logits_scale,
         .positions = PLAN_NONE,
-        .positions_first = names_positions_first(network),
+        .positions_first = model_llama_names_positions_first(network),
         .has_local_rotary = network->local_rope_base > 0,
         .window = window_of(network, seq, is_masked),
         .mask = PLAN_NONE,
         .qkv = network->qkv,
         .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
         .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
-    shape.transformers = parts == 1 ? transformers_prefix(network) : NULL;
+    shape.transformers = parts == 1 ? model_llama_prefix(network) : NULL;
     shape.experts.transformers = shape.transformers;
     /* Gemma 3's and EXAONE 4's; Qwen 3 norms q before it has k. */
     shape.qk_norms_last = shape.transformers && network->qk_norm == MODEL_QK_NORM_HEAD &&
                           network->norm_at != MODEL_NORM_BEFORE;
+    bool in_ops = graph->kernels.style == PLAN_KERNELS_EAGER && graph->pipeline.n_stages == 1;
+    shape.walk.norms_wide = shape.rotary.is_wide = shape.local_rotary.is_wide =
+        shape.transformers && model_llama_is_olmo(network) && in_ops;
+    graph->has_wide_inputs = shape.rotary.is_wide;
     shape.names = shape.transformers ? &transformers_names : &own_names;
     ModelLlama *llama = &shape;
     shape.is_masked = shape.window && is_masked;
@@ -471,7 +344,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     if (graph->pipeline.n_stages > 1) {
         walk_stage(llama, network);
     } else if (shape.transformers) {
-        walk_transformers(llama, network);
+        model_llama_walk_transformers(llama, network);
     } else {
         walk_own(llama, network);
     }

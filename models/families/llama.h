@@ -1,6 +1,7 @@
 /* models/families/llama.h - a network of the Llama shape while it is walked: llama.c walks it,
- * llama-block.c a block, llama-attention.c and llama-hidden.c its two halves, llama-shared.c what
- * ranks share of them. Inside these and latent.c only.
+ * llama-transformers.c by transformers' modules, llama-block.c a block, llama-attention.c and
+ * llama-hidden.c its two halves, llama-shared.c what ranks share of them. Inside these and latent.c
+ * only.
  */
 #pragma once
 
@@ -64,6 +65,28 @@ uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, co
 ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t parent, uint64_t index);
 ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock *block,
                                   bool is_first, ModelStream stream);
+
+/* ---- what walks of own modules and of transformers' share ------------------------------------ */
+
+uint32_t model_llama_run_embedding(const ModelLlama *llama, const ModelLayer *embed,
+                                   uint32_t tokens);
+uint32_t model_llama_scale_embeddings(const ModelLlama *llama, uint32_t x);
+/* So many blocks from that one on; to be freed. */
+ModelLlamaBlock *model_llama_declare_blocks(const ModelLlama *llama, const ModelNetwork *network,
+                                            uint32_t parent, uint64_t first, uint64_t n);
+ModelLayer model_llama_declare_head(const ModelLlama *llama, const ModelNetwork *network,
+                                    uint32_t root, const ModelLayer *embed);
+void model_llama_make_mask(ModelLlama *llama);
+uint32_t model_llama_scale_logits(const ModelLlama *llama, uint32_t logits);
+
+/* ---- transformers' modules (llama-transformers.c) -------------------------------------------- */
+
+void model_llama_walk_transformers(ModelLlama *llama, const ModelNetwork *network);
+/* What transformers' class names begin with; NULL: the modules are our own. */
+const char *model_llama_prefix(const ModelNetwork *network);
+bool model_llama_names_positions_first(const ModelNetwork *network);
+/* OLMo 2 or 3, which scale norms and rotate in fp32. */
+bool model_llama_is_olmo(const ModelNetwork *network);
 
 /* ---- halves of a block ---------------------------------------------------------------------- */
 

@@ -73,8 +73,9 @@ void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, 
     plan_graph_hold(graph, twice);
     uint32_t cosines = run_table(w, PLAN_OP_COS, twice, n);
     uint32_t sines = run_table(w, PLAN_OP_SIN, twice, n);
-    uint32_t tables[] = {plan_graph_cast(graph, cosines, graph->dtype),
-                         plan_graph_cast(graph, sines, graph->dtype)};
+    PlanDtype dtype = rotary->is_wide ? PLAN_FP32 : graph->dtype;
+    uint32_t tables[] = {plan_graph_cast(graph, cosines, dtype),
+                         plan_graph_cast(graph, sines, dtype)};
     plan_graph_leave(graph, tables, G_N_ELEMENTS(tables));
     plan_graph_hold(graph, tables[0]);
     plan_graph_hold(graph, tables[1]);

@@ -87,11 +87,26 @@ static uint32_t as_dtensor(const ModelWalk *w, uint32_t x, uint64_t rows, uint64
                : x;
 }
 
+/* As OLMo 2 has it, whose names are of what is in fp32. */
+static uint32_t scale_and_round(const ModelWalk *w, const ModelLayer *layer, uint32_t normed,
+                                uint32_t mean, uint32_t x, uint64_t rows, uint64_t width) {
+    uint32_t wide = times_row(w, normed, layer->weight, rows, width, PLAN_FP32);
+    uint32_t y = model_run_like(w, wide, x);
+    plan_graph_keep(w->graph, normed);
+    plan_graph_let_go_after(w->graph, normed, wide);
+    plan_graph_keep(w->graph, mean);
+    plan_graph_let_go_after(w->graph, mean, normed);
+    return y;
+}
+
 /* As Llama's code wrote it and PyTorch did it: rounded before it is scaled. */
 static uint32_t run_rmsnorm_of_ops(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                                    uint64_t rows, uint64_t width, double eps) {
     x = as_dtensor(w, x, rows, width);
     uint32_t mean, normed = run_normed_of_ops(w, x, rows, width, eps, &mean);
+    if (w->norms_wide) {
+        return scale_and_round(w, layer, normed, mean, x, rows, width);
+    }
     uint32_t rounded = model_run_like(w, normed, x);
     uint32_t y = times_row(w, rounded, layer->weight, rows, width, w->graph->dtype);
     if (w->graph->weight_first) { /* and what is rounded has a name, as the mean has */

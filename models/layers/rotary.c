@@ -15,6 +15,13 @@ static uint64_t heads_of(const ModelAttention *a, char which) {
     return which == 'q' ? a->heads : a->kv_heads;
 }
 
+/* Tables may be wider than what they turn. */
+static PlanDtype dtype_of_product(const ModelWalk *w, uint32_t table) {
+    uint32_t used = plan_graph_stand_in(w->graph, table);
+    bool is_wide = plan_graph_value_at(w->graph, used)->dtype == PLAN_FP32;
+    return is_wide ? PLAN_FP32 : w->graph->dtype;
+}
+
 static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t table,
                             char which, uint64_t stride) {
     uint64_t heads = heads_of(a, which), elements = w->rows * heads * a->head_dim;
@@ -24,8 +31,8 @@ static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_
                       [TABLE_MUL_SEQ] = (int64_t)w->seq,
                       [TABLE_MUL_APART] = model_gradient_is_apart(w, a, which),
                       [TABLE_MUL_STRIDE] = (int64_t)stride};
-    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table}, w->graph->dtype,
-                         elements, dims, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table},
+                         dtype_of_product(w, table), elements, dims, NULL);
 }
 
 /* The two products of a rotation: the input times cosines, its rows as they are given, and the
@@ -68,7 +75,10 @@ static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const
 
 static uint32_t sum_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
                        char which) {
-    return model_run_elementwise(w, PLAN_OP_ADD, x, y, w->rows * heads_of(a, which) * a->head_dim);
+    uint64_t n = w->rows * heads_of(a, which) * a->head_dim;
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, x)->dtype;
+    return plan_graph_op(w->graph, PLAN_OP_ADD, (uint32_t[]){x, y}, dtype, n,
+                         (int64_t[]){[ADD_N] = (int64_t)n, [ADD_NB] = (int64_t)n}, NULL);
 }
 
 /* An empty view behind x: with a full rotation no part of a head is left over. */
@@ -304,12 +314,28 @@ static uint32_t rotate_ends(const ModelWalk *w, const ModelRotary *rotary, const
     return ends->rest == PLAN_NONE ? turned : join_rest(w, a, turned, ends->rest, which);
 }
 
+/* To the dtypes of q and k; what was rounded has names in that function. */
+static void round_both(const ModelWalk *w, uint32_t q, uint32_t k, uint32_t *turned_q,
+                       uint32_t *turned_k) {
+    uint32_t wide_q = *turned_q, wide_k = *turned_k;
+    *turned_q = model_run_like(w, wide_q, q);
+    *turned_k = model_run_like(w, wide_k, k);
+    if (*turned_q != wide_q) {
+        plan_graph_keep(w->graph, wide_q);
+        plan_graph_keep(w->graph, wide_k);
+        plan_graph_let_go_after(w->graph, wide_k, wide_q);
+    }
+}
+
 /* One Python function rotates both. */
 static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                             uint32_t *q, uint32_t *k, uint32_t v) {
     Ends of_q = ends_of(w, rotary, a, *q, 'q'), of_k = ends_of(w, rotary, a, *k, 'k');
     uint32_t turned_q = rotate_ends(w, rotary, a, &of_q, 'q');
     uint32_t turned_k = rotate_ends(w, rotary, a, &of_k, 'k');
+    if (rotary->is_wide) {
+        round_both(w, *q, *k, &turned_q, &turned_k);
+    }
     take_names(w->graph, q, k, v, turned_q, turned_k);
 }
 

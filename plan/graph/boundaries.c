@@ -99,7 +99,7 @@ void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, cons
     uint32_t leave = graph->steps->len - 1, last = PLAN_NONE;
     for (unsigned i = 0; i < n; i++) {
         uint32_t value = plan_graph_stand_in(graph, results[i]);
-        if (is_cast_to(graph, value, graph->units.outputs)) {
+        if (!graph->units.outputs_stay && is_cast_to(graph, value, graph->units.outputs)) {
             uint32_t x = module == 0 ? plan_boundary_differentiated(graph, value, n) : value;
             plan_boundary_stand_for(graph, results[i], cast(graph, x, graph->units.outputs));
             graph->root_cast = module == 0 ? graph->steps->len - 1 : graph->root_cast;

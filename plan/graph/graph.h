@@ -196,6 +196,7 @@ struct _PlanGraph {
     uint32_t results_copied; /* then: the step with the last copy */
     uint32_t loss;
     uint32_t loss_made;     /* the loss before it was copied */
+    bool has_wide_inputs;   /* blocks are given what is fp32 whatever the dtype */
     uint32_t meets_weight;  /* a parameter of an op whose other input is a unit's output in another
                              * dtype, which PyTorch refuses; PLAN_NONE: there is none */
     uint32_t root_cast;     /* the step that casts the last output of the root; PLAN_NONE */

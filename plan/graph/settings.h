@@ -30,7 +30,8 @@ typedef struct {
 typedef struct {
     const bool *modules; /* by module, as in a walk before this one: it is a unit; NULL: no unit
                           * casts */
-    PlanDtype outputs;   /* what units return is cast to this dtype */
+    PlanDtype outputs;   /* what units return is cast to this dtype ... */
+    bool outputs_stay;   /* ... or stays as it is */
 } PlanGraphUnits;
 
 /* How many ranks share what, beside the parameters. 0 is as good as 1. */

@@ -30,7 +30,7 @@ NUMBERS = ("layers", "width", "heads", "kv_heads", "head_dim", "ffn", "vocab", "
 
 def read_options():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("network", help="a network file, as foreshard takes it")
+    p.add_argument("network", help="a network file or a config.json of transformers' own modules, as foreshard takes it")
     p.add_argument("--weights", required=True, help="safetensors file to begin with; made first with --seed")
     p.add_argument("--data", required=True, help="file whose bytes are the tokens")
     p.add_argument("--steps", type=int, default=20)
@@ -125,6 +125,30 @@ def made_by_transformers(shape):
     return network
 
 
+def read_config(path):
+    """Of a config.json: what it is trained on, and transformers' own modules of it. The embedding's row of pad_token_id, which
+    gets no gradient there, is like the others."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with open(path) as file:
+        fields = json.load(file)
+    config = AutoConfig.for_model(**{**fields, "use_cache": False, "pad_token_id": None})
+    network = AutoModelForCausalLM.from_config(config)
+    network.block_classes = (type(network.model.layers[0]),)
+    shape = Shape(kind="transformers", layers=config.num_hidden_layers, width=config.hidden_size, vocab=config.vocab_size,
+                  seq=config.max_position_embeddings)
+    return shape, {"code": "transformers"}, network
+
+
+def read_network(path):
+    if path.endswith(".json"):
+        return read_config(path)
+    shape, entries = read_shape(path)
+    if entries.get("code") == "transformers":
+        return shape, entries, made_by_transformers(shape)
+    return shape, entries, variants.apply(entries, networks.make_network(shape))
+
+
 def loss_of(network, tokens, targets, entries):
     if entries.get("code") == "transformers":
         return network(input_ids=tokens, labels=tokens).loss  # it shifts them itself
@@ -197,12 +221,8 @@ def main():
     torch.set_num_threads(1)
     if world > 1:
         dist.init_process_group("gloo")
-    shape, entries = read_shape(options.network)
     torch.manual_seed(options.seed or 0)
-    if entries.get("code") == "transformers":
-        network = made_by_transformers(shape)
-    else:
-        network = variants.apply(entries, networks.make_network(shape))
+    shape, entries, network = read_network(options.network)
     if options.seed is not None:
         make_weights(network, options.seed, options.weights)
     load_weights(network, options.weights)
