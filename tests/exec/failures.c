@@ -1,246 +1,16 @@
 /* Whatever goes wrong in a run: one message that says where and what to do, no process left within
- * seconds, an exit status that is not 0, and an older trace left as it was. Arguments:
- * foreshard, a foreshard-exec whose MPI fails when told to (mpi-fails.c), the folder of clusters.
+ * seconds, an exit status that is not 0, and an older trace left as it was. Arguments: foreshard, a
+ * foreshard-exec whose MPI fails when told to (mpi-fails.c).
  */
-#include <gio/gio.h>
 #include <glib/gstdio.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/exec/runs.h"
+#include "tests/exec/scene.h"
 #include "trace/ended.h"
 #include "trace/text.h"
 
-enum {
-    MOST_SECONDS = 15 /* on an idle machine it takes one or two */
-};
-
-static const char *failing_exec, *clusters;
-
-/* ---- a run with an older trace in its way --------------------------------------------------- */
-
-typedef struct {
-    char *folder, *trace;
-} Scene;
-
-static Scene set_scene(void) {
-    Scene scene = {.folder = g_dir_make_tmp("foreshard-test-XXXXXX", NULL)};
-    scene.trace = g_strconcat(scene.folder, "/m.trace", NULL);
-    g_assert_true(g_file_set_contents(scene.trace, "a good one", -1, NULL));
-    return scene;
-}
-
-static void leave_scene(Scene *scene) {
-    g_unlink(scene->trace);
-    g_assert_cmpint(g_rmdir(scene->folder), ==, 0); /* nothing else was left there */
-    g_free(scene->trace);
-    g_free(scene->folder);
-}
-
-/* The processes whose command line has both words. */
-static GArray *processes_with(const char *word, const char *in_environment) {
-    GArray *found = g_array_new(FALSE, FALSE, sizeof(int));
-    GDir *dir = g_dir_open("/proc", 0, NULL);
-    for (const char *name; (name = g_dir_read_name(dir));) {
-        g_autofree char *command_path = g_build_filename("/proc", name, "cmdline", NULL);
-        g_autofree char *environ_path = g_build_filename("/proc", name, "environ", NULL);
-        g_autofree char *command = NULL, *environment = NULL;
-        gsize n, m;
-        int pid = atoi(name);
-        if (pid > 1 && g_file_get_contents(command_path, &command, &n, NULL) &&
-            memmem(command, n, word, strlen(word)) &&
-            g_file_get_contents(environ_path, &environment, &m, NULL) &&
-            memmem(environment, m, in_environment, strlen(in_environment))) {
-            g_array_append_val(found, pid);
-        }
-    }
-    g_dir_close(dir);
-    return found;
-}
-
-/* expected: parts, split by "|". */
-static void says_all(const char *text, const char *expected) {
-    g_auto(GStrv) parts = g_strsplit(expected, "|", -1);
-    for (char **part = parts; *part; part++) {
-        g_assert_nonnull(strstr(text, *part));
-    }
-}
-
-/* From now on: how soon it ends, how, and what it leaves. */
-static void ends(const Scene *scene, GSubprocess *process, int status, const char *expected) {
-    gint64 start = g_get_monotonic_time();
-    TestRun result = test_run_finish(process);
-    double seconds = (double)(g_get_monotonic_time() - start) / 1e6;
-    g_test_message("ended after %.1f s: %s", seconds, result.err);
-    g_assert_cmpfloat(seconds, <, MOST_SECONDS);
-    g_assert_cmpint(result.status, ==, status);
-    says_all(result.err, expected);
-    if (g_str_has_prefix(result.err, "foreshard run: ")) { /* Open MPI may add to an exec's own */
-        g_assert_true(strchr(result.err, '\n') == result.err + strlen(result.err) - 1);
-    }
-    g_autoptr(GArray) left = processes_with(scene->trace, "OMPI_COMM_WORLD_RANK=");
-    g_assert_cmpuint(left->len, ==, 0);
-    g_autofree char *content = NULL;
-    g_assert_true(g_file_get_contents(scene->trace, &content, NULL, NULL));
-    g_assert_cmpstr(content, ==, "a good one");
-    test_run_clear(&result);
-}
-
-/* ---- what goes wrong ------------------------------------------------------------------------ */
-
-static char *exec_path(void) {
-    g_autofree char *bin = g_path_get_dirname(test_run_program);
-    return g_build_filename(bin, "..", "exec", "foreshard-exec", NULL);
-}
-
-/* The process of a rank, once it is well into what it does. Under a bare mpirun there are two: the
- * rank is the one that the other has forked. */
-static int await_rank(const char *trace, unsigned rank) {
-    g_autofree char *variable = g_strdup_printf("OMPI_COMM_WORLD_RANK=%u", rank);
-    g_autoptr(GArray) found = NULL;
-    for (unsigned tries = 0; tries < 300 && (!found || !found->len); tries++) {
-        g_usleep(50000);
-        g_clear_pointer(&found, g_array_unref);
-        found = processes_with(trace, variable);
-    }
-    g_usleep(2 * G_USEC_PER_SEC);
-    g_array_unref(found);
-    found = processes_with(trace, variable);
-    g_assert_cmpuint(found->len, >=, 1);
-    g_assert_cmpuint(found->len, <=, 2);
-    int last = 0;
-    for (guint i = 0; i < found->len; i++) {
-        last = MAX(last, g_array_index(found, int, i));
-    }
-    return last;
-}
-
-static void await_no_rank(const char *trace) {
-    gint64 start = g_get_monotonic_time();
-    for (guint left = 1; left; g_usleep(50000)) {
-        g_autoptr(GArray) found = processes_with(trace, "OMPI_COMM_WORLD_RANK=");
-        left = found->len;
-        g_assert_cmpint(g_get_monotonic_time() - start, <, MOST_SECONDS * G_USEC_PER_SEC);
-    }
-}
-
-static void kill_rank(const char *trace, unsigned rank) {
-    g_assert_cmpint(kill(await_rank(trace, rank), SIGKILL), ==, 0);
-}
-
-/* A collective takes a second here, so one is always on its way. */
-static void a_killed_rank_is_named(void) {
-    Scene scene = set_scene();
-    g_autofree char *cluster = test_run_slow_cluster(clusters, scene.folder, 1000000);
-    g_autofree char *words =
-        g_strdup_printf("run gpt-toy -n 3 --pace %s --trace %s", cluster, scene.trace);
-    GSubprocess *process = test_run_start(words);
-    kill_rank(scene.trace, 1);
-    ends(&scene, process, 1,
-         "rank 1 was killed by signal 9 (Killed| at step 0, instruction |, op | of unit | (lane |"
-         "the others have been ended");
-    g_unlink(cluster);
-    leave_scene(&scene);
-}
-
-/* As Open MPI 5 tells it, whose pages have lines of 76 columns, and may be followed by a space. */
-static void a_death_in_two_lines_is_named(void) {
-    static const char script[] =
-        "#!/bin/sh\n"
-        "exec >&2\n"
-        "echo '[vm] a library foreshard-exec: rank 0: what it has to say'\n"
-        "echo ----------\n"
-        "echo 'prterun noticed that process rank 1 with PID 2418 on node vm exited on'\n"
-        "echo 'signal 9 (Killed).'\n"
-        "exit 137\n";
-    g_autoptr(GError) error = NULL;
-    Scene scene = set_scene();
-    g_autofree char *mpirun = g_strconcat(scene.folder, "/mpirun", NULL);
-    g_autofree char *path = g_strconcat(scene.folder, ":", g_getenv("PATH"), NULL);
-    g_autofree char *before = g_strdup(g_getenv("PATH"));
-    g_autofree char *words = g_strdup_printf("run gpt-toy -n 2 --trace %s", scene.trace);
-    g_assert_true(
-        g_file_set_contents_full(mpirun, script, -1, G_FILE_SET_CONTENTS_NONE, 0700, &error));
-    g_assert_no_error(error);
-    g_setenv("PATH", path, TRUE);
-    GSubprocess *process = test_run_start(words);
-    g_setenv("PATH", before, TRUE);
-    TestRun result = test_run_finish(process);
-    g_assert_cmpint(result.status, ==, 1);
-    says_all(result.err, "run: rank 0: what it has to say\n|\nforeshard run: rank 1 was killed by "
-                         "signal 9 (Killed|; the others have been ended\n");
-    test_run_clear(&result);
-    g_unlink(mpirun);
-    leave_scene(&scene);
-}
-
-/* No other rank is left to speak. */
-static void the_only_rank_is_named(void) {
-    Scene scene = set_scene();
-    g_autofree char *words =
-        g_strdup_printf("run gpt-toy -n 1 --steps 1000000 --trace %s", scene.trace);
-    GSubprocess *process = test_run_start(words);
-    kill_rank(scene.trace, 0);
-    ends(&scene, process, 1, "rank 0 was killed by signal 9 (Killed| step |, instruction |, op ");
-    leave_scene(&scene);
-}
-
-/* The one process between foreshard and the ranks. */
-static int starter_of_ranks(GSubprocess *process, const char *trace) {
-    int self = atoi(g_subprocess_get_identifier(process)), starter = 0;
-    g_autoptr(GArray) ranks = processes_with(trace, "OMPI_COMM_WORLD_RANK=");
-    g_autoptr(GArray) all = processes_with(trace, "PATH=");
-    for (guint i = 0; i < all->len; i++) {
-        int pid = g_array_index(all, int, i);
-        bool is_rank = pid == self;
-        for (guint r = 0; r < ranks->len; r++) {
-            is_rank |= pid == g_array_index(ranks, int, r);
-        }
-        starter = is_rank ? starter : pid;
-    }
-    g_assert_cmpint(starter, >, 0);
-    return starter;
-}
-
-static void a_killed_mpirun_is_named(void) {
-    Scene scene = set_scene();
-    g_autofree char *words =
-        g_strdup_printf("run gpt-toy -n 2 --steps 1000000 --trace %s", scene.trace);
-    GSubprocess *process = test_run_start(words);
-    await_rank(scene.trace, 1);
-    g_assert_cmpint(kill(starter_of_ranks(process, scene.trace), SIGKILL), ==, 0);
-    await_no_rank(scene.trace); /* each sees for itself that it is alone */
-    ends(&scene, process, 1, "what started the ranks was killed by signal 9 (Killed), which ends");
-    leave_scene(&scene);
-}
-
-/* A million steps of the toy under a bare mpirun, of which one rank is killed. */
-static void named_under_mpirun(unsigned ranks, unsigned killed, const char *expected) {
-    Scene scene = set_scene();
-    const char *foreshard = test_run_program;
-    g_autofree char *plan = g_strconcat(scene.folder, "/x.plan", NULL);
-    g_autofree char *exec = exec_path();
-    g_autofree char *words = g_strdup_printf(
-        "--oversubscribe -n %u %s %s --steps 1000000 --trace %s", ranks, exec, plan, scene.trace);
-    g_autofree char *mpirun = g_find_program_in_path("mpirun");
-    test_run_ok("plan gpt-toy -n %u -o %s", ranks, plan);
-    test_run_program = mpirun;
-    GSubprocess *process = test_run_start(words);
-    test_run_program = foreshard;
-    kill_rank(scene.trace, killed);
-    ends(&scene, process, 1, expected);
-    g_unlink(plan);
-    leave_scene(&scene);
-}
-
-/* Each rank has a warden there, and so has the last one of a machine. */
-static void wardens_name_a_killed_rank(void) {
-    named_under_mpirun(3, 1,
-                       "rank 1 was killed by signal 9 (Killed| step |, instruction |, op |the "
-                       "others have been ended");
-    named_under_mpirun(1, 0, "rank 0 was killed by signal 9 (Killed| step |, instruction |, op ");
-}
+static const char *failing_exec;
 
 /* What ranks under a bare mpirun say of wrong input: one line, of this rank; mpirun may add to
  * it. */
@@ -270,7 +40,7 @@ static void one_rank_says(const char *words, unsigned rank, const char *expected
 /* Rank 0 is given a plan, the others none. By a script, because Debian 13's mpirun dies of what
  * would say so, "-n 1 true : -n 1 true". */
 static void two_kinds_say(unsigned n, const char *plan, unsigned rank, const char *expected) {
-    g_autofree char *exec = exec_path(), *script = g_strconcat(plan, ".sh", NULL);
+    g_autofree char *exec = test_scene_exec(), *script = g_strconcat(plan, ".sh", NULL);
     g_autofree char *words = g_strdup_printf("--oversubscribe -n %u sh %s", n, script);
     g_autofree char *text = g_strdup_printf("plan=%s\n"
                                             "[ $OMPI_COMM_WORLD_RANK = 0 ] || plan=/no-such.plan\n"
@@ -293,20 +63,20 @@ static gpointer write_late(gpointer pipe) {
 
 /* However slow it is, the others wait for it. */
 static void a_slow_rank_0_speaks_first(void) {
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     g_autofree char *pipe = g_strconcat(scene.folder, "/pipe", NULL);
     g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
     GThread *writer = g_thread_new("late", write_late, pipe);
     two_kinds_say(3, pipe, 0, "/pipe:1: expected 'foreshard-plan', not 'rubbish'");
     g_thread_join(writer);
     g_unlink(pipe);
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 static void wrong_input_is_said_once_under_mpirun(void) {
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     g_autofree char *plan = g_strconcat(scene.folder, "/x.plan", NULL);
-    g_autofree char *exec = exec_path();
+    g_autofree char *exec = test_scene_exec();
     g_autofree char *none = g_strdup_printf("--oversubscribe -n 3 %s /no-such.plan", exec);
     g_autofree char *other = g_strdup_printf("--oversubscribe -n 3 %s %s", exec, plan);
     test_run_ok("plan gpt-toy -n 2 -o %s", plan);
@@ -314,7 +84,7 @@ static void wrong_input_is_said_once_under_mpirun(void) {
     one_rank_says(other, 0, "the plan is for 2 ranks, but 3 are started");
     two_kinds_say(2, plan, 1, "/no-such.plan: cannot be read"); /* rank 0 has found nothing */
     g_unlink(plan);
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 typedef struct {
@@ -343,7 +113,7 @@ static const MpiCase mpi_cases_of_stages[] = {
 
 /* Each with MPI's own word for the error. */
 static void mpi_fails(const MpiCase *failing, unsigned n, const char *network) {
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     g_setenv("FORESHARD_EXEC", failing_exec, TRUE);
     for (unsigned i = 0; i < n; i++) {
         g_autofree char *expected =
@@ -352,11 +122,11 @@ static void mpi_fails(const MpiCase *failing, unsigned n, const char *network) {
             g_strdup_printf("run %s --steps 20 --trace %s", network, scene.trace);
         g_setenv("FORESHARD_TEST_MPI_FAILS", failing[i].order, TRUE);
         g_test_message("%s", failing[i].order);
-        ends(&scene, test_run_start(words), 1, expected);
+        test_scene_ends(&scene, test_run_start(words), 1, expected);
     }
     g_unsetenv("FORESHARD_TEST_MPI_FAILS");
     g_unsetenv("FORESHARD_EXEC");
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 static void mpi_errors_say_where(void) {
@@ -368,7 +138,7 @@ static void mpi_errors_say_where(void) {
 /* What ranks leave may take longer than the watchdog waits, as long as it gets on: rank by rank,
  * two sends of a second each, then tensor by tensor, which rank 0 alone writes here. */
 static void slow_results_are_no_hang(void) {
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     g_autofree char *weights = g_strconcat(scene.folder, "/w", NULL);
     g_setenv("FORESHARD_EXEC", failing_exec, TRUE);
     g_setenv("FORESHARD_TEST_SLOW_MS", "1000", TRUE);
@@ -379,20 +149,20 @@ static void slow_results_are_no_hang(void) {
     g_unsetenv("FORESHARD_TEST_SLOW_MS");
     g_unsetenv("FORESHARD_EXEC");
     g_assert_cmpint(g_unlink(weights), ==, 0);
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 static void an_mpi_of_one_thread_at_a_time_is_refused(void) {
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     g_autofree char *words = g_strdup_printf("run gpt-toy -n 2 --trace %s", scene.trace);
     g_setenv("FORESHARD_EXEC", failing_exec, TRUE);
     g_setenv("FORESHARD_TEST_MPI_SERIALIZED", "1", TRUE);
-    ends(
+    test_scene_ends(
         &scene, test_run_start(words), 1,
         "this MPI does not allow calls from several threads (MPI_THREAD_MULTIPLE)|use an Open MPI");
     g_unsetenv("FORESHARD_TEST_MPI_SERIALIZED");
     g_unsetenv("FORESHARD_EXEC");
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 static const struct {
@@ -417,31 +187,32 @@ static const struct {
 
 /* The learning rate is not to blame for what nothing has learned. */
 static void weights_that_are_no_numbers(void) {
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     g_autofree char *weights = g_strconcat(scene.trace, ".weights", NULL);
     g_autofree char *save = g_strdup_printf("run mlp-toy -n 1 --steps 1 --save %s", weights);
     g_autofree char *load =
         g_strdup_printf("run mlp-toy -n 1 --load %s --trace %s", weights, scene.trace);
     g_autofree char *bytes = NULL;
     gsize length;
-    ends(&scene, test_run_start(save), 0, "");
+    test_scene_ends(&scene, test_run_start(save), 0, "");
     g_assert_true(g_file_get_contents(weights, &bytes, &length, NULL));
     memset(bytes + length - sizeof(float), 0xff, sizeof(float));
     g_assert_true(g_file_set_contents(weights, bytes, (gssize)length, NULL));
-    ends(&scene, test_run_start(load), 1,
-         "step 0, |the loss is not a number before anything was learned; look at the weights");
+    test_scene_ends(
+        &scene, test_run_start(load), 1,
+        "step 0, |the loss is not a number before anything was learned; look at the weights");
     g_assert_cmpint(g_unlink(weights), ==, 0);
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 static void failures_say_why(void) {
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *words = g_strdup_printf("run %s --trace %s", cases[i].words, scene.trace);
         g_test_message("%s", words);
-        ends(&scene, test_run_start(words), cases[i].status, cases[i].expected);
+        test_scene_ends(&scene, test_run_start(words), cases[i].status, cases[i].expected);
     }
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 /* A rank that was first says where its rows are; what another was still writing is gone. */
@@ -449,12 +220,13 @@ static void out_of_memory_leaves_the_curve_up_to_the_wall(void) {
     enum {
         LIMIT = 5000000
     };
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     g_autofree char *words =
         g_strdup_printf("run gpt-toy -n 2 --memory-limit %d --trace %s", LIMIT, scene.trace);
-    ends(&scene, test_run_start(words), 1,
-         "rank |out of memory: step 0: no room for | of unit |allocated: parameters/sharded |"
-         "the trace up to there: |m.trace.oom.");
+    test_scene_ends(
+        &scene, test_run_start(words), 1,
+        "rank |out of memory: step 0: no room for | of unit |allocated: parameters/sharded |"
+        "the trace up to there: |m.trace.oom.");
     unsigned n = 0;
     for (unsigned rank = 0; rank < 2; rank++) {
         g_autofree char *path = g_strdup_printf("%s.oom.%u", scene.trace, rank);
@@ -480,7 +252,7 @@ static void out_of_memory_leaves_the_curve_up_to_the_wall(void) {
         n++;
     }
     g_assert_cmpuint(n, >=, 1);
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 /* Nobody can read what was learned, so it counts as failed; /dev/full takes nothing. */
@@ -493,7 +265,7 @@ static void a_full_disk_is_a_failure(void) {
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         TestRun run = test_run_finish(test_run_start_into(words[i], "/dev/full"));
         g_assert_cmpint(run.status, ==, 1);
-        says_all(run.err, "output cannot be written");
+        test_scene_says(run.err, "output cannot be written");
         g_assert_true(strchr(run.err, '\n') == run.err + strlen(run.err) - 1);
         test_run_clear(&run);
     }
@@ -501,45 +273,20 @@ static void a_full_disk_is_a_failure(void) {
 
 /* Whoever starts ranks by hand may start the wrong number; foreshard itself knows the plan's. */
 static void other_rank_counts_are_refused(void) {
-    Scene scene = set_scene();
+    TestScene scene = test_scene_set();
     g_autofree char *plan = g_strconcat(scene.folder, "/x.plan", NULL);
     g_autofree char *words = g_strdup_printf("run %s -n 3 --trace %s", plan, scene.trace);
     test_run_ok("plan gpt-toy -n 2 -o %s", plan);
-    ends(&scene, test_run_start(words), 2, "is a plan for 2 ranks, not 3");
+    test_scene_ends(&scene, test_run_start(words), 2, "is a plan for 2 ranks, not 3");
     const char *foreshard = test_run_program;
-    g_autofree char *exec = exec_path();
+    g_autofree char *exec = test_scene_exec();
     g_autofree char *by_hand = g_strdup_printf("%s --trace=%s", plan, scene.trace);
     test_run_program = exec;
-    ends(&scene, test_run_start(by_hand), 2, "the plan is for 2 ranks, but 1 is started");
+    test_scene_ends(&scene, test_run_start(by_hand), 2,
+                    "the plan is for 2 ranks, but 1 is started");
     test_run_program = foreshard;
     g_unlink(plan);
-    leave_scene(&scene);
-}
-
-/* As by Ctrl-C, a job's manager, a closed terminal; and when foreshard itself is killed, it can say
- * nothing, but its ranks end. */
-static void signals_end_all_ranks(void) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
-    Scene scene = set_scene();
-    g_autofree char *words =
-        g_strdup_printf("run gpt-toy -n 2 --steps 1000000 --trace %s", scene.trace);
-    /* As a rank leaves it that is killed while it writes: it goes, too. */
-    g_autofree char *aside = g_strconcat(scene.trace, ".tmp-abcdef", NULL);
-    g_assert_true(g_file_set_contents(aside, "a half one", -1, NULL));
-    for (unsigned i = 0; i < G_N_ELEMENTS(signals); i++) {
-        GSubprocess *process = test_run_start(words);
-        await_rank(scene.trace, 1);
-        g_test_message("signal %d", signals[i]);
-        g_subprocess_send_signal(process, signals[i]);
-        if (signals[i] != SIGKILL) {
-            ends(&scene, process, 1, "interrupted; every rank has been ended");
-        } else {
-            g_assert_true(g_subprocess_wait(process, NULL, NULL));
-            await_no_rank(scene.trace);
-            g_object_unref(process);
-        }
-    }
-    leave_scene(&scene);
+    test_scene_leave(&scene);
 }
 
 static void calibrate_refuses(const char *words, int status, const char *expected) {
@@ -557,15 +304,9 @@ static void a_calibration_needs_a_file(void) {
 
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
-    g_assert(argc == 4);
+    g_assert(argc == 3);
     test_run_program = argv[1];
     failing_exec = argv[2];
-    clusters = argv[3];
-    g_test_add_func("/exec/failures/a killed rank is named", a_killed_rank_is_named);
-    g_test_add_func("/exec/failures/a death in two lines is named", a_death_in_two_lines_is_named);
-    g_test_add_func("/exec/failures/a single rank is named", the_only_rank_is_named);
-    g_test_add_func("/exec/failures/a killed mpirun is named", a_killed_mpirun_is_named);
-    g_test_add_func("/exec/failures/wardens name a killed rank", wardens_name_a_killed_rank);
     g_test_add_func("/exec/failures/wrong input is said once under mpirun",
                     wrong_input_is_said_once_under_mpirun);
     g_test_add_func("/exec/failures/a slow rank 0 speaks first", a_slow_rank_0_speaks_first);
@@ -579,7 +320,6 @@ int main(int argc, char **argv) {
                     out_of_memory_leaves_the_curve_up_to_the_wall);
     g_test_add_func("/exec/failures/a full disk is a failure", a_full_disk_is_a_failure);
     g_test_add_func("/exec/failures/other rank counts are refused", other_rank_counts_are_refused);
-    g_test_add_func("/exec/failures/signals end all ranks", signals_end_all_ranks);
     g_test_add_func("/exec/failures/a calibration needs a file", a_calibration_needs_a_file);
     return g_test_run();
 }
