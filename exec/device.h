@@ -44,4 +44,4 @@ struct _ExecDevice {
 };
 
 extern const ExecDevice exec_host; /* CPU cores: exec/host/device.c */
-extern const ExecDevice exec_cuda; /* a GPU: exec/cuda/device.c; by way of exec/gpu.h */
+extern const ExecDevice exec_cuda; /* a GPU: exec/cuda/device.c; by way of exec/program/gpu.h */

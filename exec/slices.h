@@ -3,7 +3,7 @@
  * A slice is a run of a parameter's elements. The op that initializes a buffer says which slice the
  * buffer gets, and the buffer keeps it as long as it lives. If the host initializes the parameter,
  * or the buffer is copied to the host at once and freed, the slice lies in a slot of the host's
- * memory instead (slots.h).
+ * memory instead (offload/slots.h).
  */
 #pragma once
 

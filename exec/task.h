@@ -11,7 +11,7 @@
 #include "exec/comm/comm.h"
 #include "exec/files/data.h"
 #include "exec/files/weights.h"
-#include "exec/slots.h"
+#include "exec/offload/slots.h"
 #include "plan/op/names.h"
 #include "plan/plan.h"
 

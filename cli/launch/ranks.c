@@ -7,7 +7,7 @@
 
 #include "cli/host/machine.h"
 #include "exec/comm/fork.h"
-#include "exec/slot-plan.h"
+#include "exec/offload/slot-plan.h"
 #include "plan/player.h"
 #include "trace/scale.h"
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "exec/host-step.h"
+#include "exec/offload/host-step.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/optimizer.h"

@@ -12,9 +12,9 @@
 #include "exec/batch.h"
 #include "exec/error.h"
 #include "exec/inputs.h"
+#include "exec/offload/slot-plan.h"
 #include "exec/op-groups.h"
 #include "exec/part-runs.h"
-#include "exec/slot-plan.h"
 #include "kernels/cuda/attention/attention.h"
 
 static bool refuse(const PlanOp *op, const char *why, GError **error) {
@@ -178,7 +178,7 @@ static bool eight_bit_fits(const PlanRole *role, const PlanOp *op, GError **erro
 }
 
 /* Copies between GPU and host leave numbers as they are, so what moves has to be of its slot's
- * dtype, which is the parameter's (exec/slots.h). */
+ * dtype, which is the parameter's (exec/offload/slots.h). */
 static bool host_step_fits(const PlanRole *role, const PlanOp *step, GError **error) {
     int64_t first = plan_op_dims(role, step)[HOST_ADAM_SLOT],
             n = exec_slots_of_optimizer(role, step);

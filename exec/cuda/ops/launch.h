@@ -24,5 +24,5 @@ typedef struct {
 bool exec_cuda_knows(const ExecContext *context, const PlanOp *op, GError **error);
 bool exec_cuda_launch(const ExecTask *task, const ExecCudaLane *lane, GError **error);
 
-/* Pinned memory for exec/slots.h. */
+/* Pinned memory for exec/offload/slots.h. */
 extern const ExecSlotMemory exec_cuda_slot_memory;

@@ -1,4 +1,4 @@
-/* exec/slots.h - numbered slots in the host's memory, for offloaded tensors.
+/* exec/offload/slots.h - numbered slots in the host's memory, for offloaded tensors.
  *
  * They are not part of the modeled device's memory: on CPU ranks they stand for the host's side,
  * and beside a GPU they are pinned. A slot grows to what is put there and keeps its memory.
@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "exec/slot-plan.h"
+#include "exec/offload/slot-plan.h"
 
 /* Where the memory comes from. A slot that grows is copied, so get() must first wait for copies of
  * a GPU that are still under way. */

@@ -1,4 +1,4 @@
-#include "exec/slot-plan.h"
+#include "exec/offload/slot-plan.h"
 
 #include "exec/error.h"
 #include "plan/op/names.h"

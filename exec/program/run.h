@@ -1,14 +1,14 @@
-/* exec/run.h - what foreshard-exec does from its arguments to its end, on one rank: for the files
- * of the program alone.
+/* exec/program/run.h - what foreshard-exec does from its arguments to its end, on one rank. For the
+ * files of this folder alone.
  *
  * main.c starts it and reads its input, train.c plays and leaves results, complain.c says what went
  * wrong, once for all ranks. Threads: the host's; the watchdog's reads.
  */
 #pragma once
 
-#include "exec/arguments.h"
 #include "exec/comm/comm.h"
 #include "exec/device.h"
+#include "exec/program/arguments.h"
 #include "exec/results.h"
 #include "exec/watch/watchdog.h"
 

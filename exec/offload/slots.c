@@ -1,4 +1,4 @@
-#include "exec/slots.h"
+#include "exec/offload/slots.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* exec/main.c - `foreshard-exec`: plays a plan, one process a rank.
+/* exec/program/main.c - `foreshard-exec`: plays a plan, one process a rank.
  *
  * Ranks come from mpirun or srun (on several machines, too), or from this program itself
  * (--local-ranks); alone there is one. Rank 0 speaks: one line a step while it goes on, a summary
@@ -11,8 +11,8 @@
 #include "exec/comm/mpi.h"
 #include "exec/comm/rehearse.h"
 #include "exec/error.h"
-#include "exec/gpu.h"
-#include "exec/run.h"
+#include "exec/program/gpu.h"
+#include "exec/program/run.h"
 #include "exec/watch/patience.h"
 #include "kernels/host/runtime.h"
 #include "plan/files/file.h"

@@ -1,4 +1,4 @@
-#include "exec/arguments.h"
+#include "exec/program/arguments.h"
 
 #include "exec/comm/fork.h"
 #include "exec/error.h"

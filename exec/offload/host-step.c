@@ -1,4 +1,4 @@
-#include "exec/host-step.h"
+#include "exec/offload/host-step.h"
 
 #include <math.h>
 #include <string.h>

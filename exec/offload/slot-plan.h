@@ -1,7 +1,9 @@
-/* exec/slot-plan.h - what a plan says of the host's slots (exec/slots.h), before any is there.
+/* exec/offload/slot-plan.h - the sizes and dtypes of the host's slots (exec/offload/slots.h), found
+ * in the plan before any slot is there.
  *
- * What moves says it of its slot; an optimizer's other slots follow the parameter's, which always
- * moves. No op reaches beyond what is put there, unless a plan was edited.
+ * An op that moves a tensor to or from a slot tells that slot's size and dtype. The optimizer's
+ * other slots are like the parameter's, which always moves. No op reaches beyond what is put in a
+ * slot, unless a plan was edited.
  *
  * Threads: any. Cost: a walk over the role's ops.
  */

@@ -1,9 +1,9 @@
-/* exec/train.c - see run.h: plays a plan to its end, and leaves what came of it. */
+/* exec/program/train.c - see run.h: plays a plan to its end, and leaves what came of it. */
 #include <limits.h>
 #include <stdio.h>
 
 #include "exec/error.h"
-#include "exec/run.h"
+#include "exec/program/run.h"
 
 static void say_step(const ExecResults *results, unsigned step) {
     printf("step %-4u ", step);

@@ -1,4 +1,5 @@
-/* exec/gpu.h - the GPU's side of foreshard-exec, which is loaded only when a GPU is asked for.
+/* exec/program/gpu.h - the GPU's side of foreshard-exec, which is loaded only when a GPU is asked
+ * for.
  *
  * CUDA, cuBLAS, cuDNN and NCCL take 150 MB of a process that never uses them, and where they are
  * missing nothing linked against them starts. So what needs them is a module, foreshard-cuda.so: it

@@ -1,8 +1,8 @@
-/* exec/complain.c - see run.h: what went wrong is said once, by whom it concerns. */
+/* exec/program/complain.c - see run.h: what went wrong is said once, by whom it concerns. */
 #include <stdio.h>
 
 #include "exec/error.h"
-#include "exec/run.h"
+#include "exec/program/run.h"
 
 int exec_run_status(const GError *error) {
     bool input = error->domain == PLAN_ERROR || error->domain == G_OPTION_ERROR ||

@@ -1,5 +1,6 @@
-/* exec/gpu-module.c - gpu.h where this was built with CUDA: finds the module and loads it. */
-#include "exec/gpu.h"
+/* exec/program/gpu-module.c - gpu.h where this was built with CUDA: finds the module and loads it.
+ */
+#include "exec/program/gpu.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

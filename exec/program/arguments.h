@@ -1,4 +1,4 @@
-/* exec/arguments.h - what foreshard-exec was asked for on its command line. */
+/* exec/program/arguments.h - what foreshard-exec was asked for on its command line. */
 #pragma once
 
 #include "exec/play.h"
