@@ -1,5 +1,7 @@
 #include "exec/batch.h"
 
+#include "plan/mesh.h"
+
 #include <string.h>
 
 /* Tokens that a sample is made of: as many as all ranks that share it have, and its targets. */

@@ -7,6 +7,7 @@
 #include "kernels/host/elementwise.h"
 #include "kernels/host/four-bit.h"
 #include "kernels/host/random.h"
+#include "plan/mesh.h"
 #include "plan/op/four-bit.h"
 
 enum {

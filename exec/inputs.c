@@ -4,6 +4,7 @@
 
 #include "exec/convert.h"
 #include "exec/error.h"
+#include "plan/mesh.h"
 
 /* BATCH begins with the dims that TRACED_INPUT does, so that one function reads either. */
 G_STATIC_ASSERT((int)BATCH_SAMPLES == (int)TRACED_INPUT_SAMPLES &&

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/mesh.h"
 #include "plan/op/shape.h"
 
 static bool takes_parts(const PlanOp *op) {

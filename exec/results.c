@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/mesh.h"
 #include "trace/from-plan.h"
 #include "trace/json.h"
 #include "trace/quantile.h"

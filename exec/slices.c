@@ -1,5 +1,6 @@
 #include "exec/slices.h"
 
+#include "plan/mesh.h"
 #include "plan/op/names.h"
 
 /* Elements of the parameter; of one in 4 bits, bytes. */

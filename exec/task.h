@@ -12,6 +12,7 @@
 #include "exec/files/data.h"
 #include "exec/files/weights.h"
 #include "exec/offload/slots.h"
+#include "plan/mesh.h"
 #include "plan/op/names.h"
 #include "plan/plan.h"
 

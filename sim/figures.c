@@ -1,5 +1,6 @@
 #include "sim/figures.h"
 
+#include "plan/mesh.h"
 #include "plan/strategy/strategy.h"
 #include "trace/quantile.h"
 

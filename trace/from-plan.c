@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/files/ini.h"
+#include "plan/mesh.h"
 #include "plan/op/names.h"
 
 /* A trace's header holds lines, a plan holds whole files: "key=value" of each entry, in their

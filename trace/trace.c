@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/mesh.h"
 #include "plan/plan.h"
 #include "trace/check-private.h"
 

@@ -1,5 +1,6 @@
 /* cli/predict/json.c - a prediction for programs: see predict.h. */
 #include "cli/predict/predict.h"
+#include "plan/mesh.h"
 
 #include "cli/predict/edge.h"
 #include "cli/predict/evaluation.h"

@@ -1,5 +1,6 @@
 /* cli/predict/text.c - a prediction for people: see predict.h. */
 #include "cli/predict/predict.h"
+#include "plan/mesh.h"
 
 #include <stdio.h>
 #include <string.h>

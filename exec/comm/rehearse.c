@@ -6,6 +6,7 @@
 #include "exec/error.h"
 #include "kernels/host/float8.h"
 #include "kernels/host/random.h"
+#include "plan/mesh.h"
 
 typedef struct {
     const Plan *plan;

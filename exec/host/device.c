@@ -17,6 +17,7 @@
 #include "exec/results.h"
 #include "exec/watch/patience.h"
 #include "kernels/host/runtime.h"
+#include "plan/mesh.h"
 #include "plan/op/names.h"
 
 enum {

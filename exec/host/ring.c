@@ -2,6 +2,7 @@
  * what merges it.
  */
 #include "exec/host/ops.h"
+#include "plan/mesh.h"
 
 #include <math.h>
 #include <string.h>

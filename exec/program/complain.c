@@ -3,6 +3,7 @@
 
 #include "exec/error.h"
 #include "exec/program/run.h"
+#include "plan/mesh.h"
 
 int exec_run_status(const GError *error) {
     bool input = error->domain == PLAN_ERROR || error->domain == G_OPTION_ERROR ||

@@ -16,6 +16,7 @@
 #include "exec/watch/patience.h"
 #include "kernels/host/runtime.h"
 #include "plan/files/file.h"
+#include "plan/mesh.h"
 #include "plan/text/text.h"
 
 /* ---- what can be found wrong before it plays ------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "plan/mesh.h"
 #include "trace/from-plan.h"
 
 /* ---- what a word says ----------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "plan/build/train.h"
 #include "plan/build/units.h"
 #include "plan/check/check.h"
+#include "plan/mesh.h"
 #include "plan/refuse.h"
 
 enum {

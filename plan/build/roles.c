@@ -1,5 +1,7 @@
 #include "plan/build/roles.h"
 
+#include "plan/mesh.h"
+
 /* Where the ranks of a role are gathered; it is a new one if no rank before has that shape. */
 static GArray *ranks_of_role(GHashTable *roles, GPtrArray *all, uint32_t stage, const char *shape) {
     g_autofree char *name = g_strdup_printf("%u: %s", stage, shape ? shape : "");

@@ -1,4 +1,5 @@
 #include "plan/check/private.h"
+#include "plan/mesh.h"
 
 static PlanCheckMeetings *meetings_at_hand(PlanCheck *c) {
     return &c->meetings[c->role_id > c->first_id];

@@ -1,5 +1,6 @@
 #include "plan/check/stages.h"
 
+#include "plan/mesh.h"
 #include "plan/op/names.h"
 
 typedef enum {

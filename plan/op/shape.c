@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/mesh.h"
 #include "plan/op/dims.h"
 #include "plan/op/float8.h"
 #include "plan/op/names.h"

@@ -15,6 +15,7 @@
 #include "plan/autograd/offload.h"
 #include "plan/autograd/read.h"
 #include "plan/autograd/stages/stages.h"
+#include "plan/mesh.h"
 #include "plan/optimizer/clip-private.h"
 #include "plan/optimizer/optimizer.h"
 

@@ -1,6 +1,7 @@
 /* plan/text/read-tables.c - what all roles of a plan share, from its text: modules, units,
  * parameters, and the calls of a traced network. */
 #include "plan/files/ini.h"
+#include "plan/mesh.h"
 #include "plan/text/reader-private.h"
 
 static bool read_modules(PlanReader *r) {

@@ -1,5 +1,7 @@
 #include "sim/costs/network-path.h"
 
+#include "plan/mesh.h"
+
 /* Rings that NCCL's search finds in a node, and what each carries. */
 typedef struct {
     double channels, gb_per_s;

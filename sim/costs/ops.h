@@ -9,6 +9,7 @@
 #pragma once
 
 #include "models/cluster.h"
+#include "plan/mesh.h"
 #include "plan/op/names.h"
 #include "plan/plan.h"
 #include "sim/costs/issue.h"

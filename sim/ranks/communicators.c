@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "plan/mesh.h"
 #include "sim/ranks/binding-links.h"
 
 /* What is needed while they are made. */

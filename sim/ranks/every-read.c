@@ -1,4 +1,5 @@
 /* sim/ranks/every-read.c - what an every-rank play tells. */
+#include "plan/mesh.h"
 #include "plan/op/work.h"
 #include "sim/ranks/every-private.h"
 #include "sim/ranks/verdict.h"

@@ -1,3 +1,4 @@
+#include "plan/mesh.h"
 #include "sim/ranks/every-private.h"
 
 /* ---- ranks that are ready to run ------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Communicators of pipeline stages, and what stages give each other, over a stand-in for NCCL. */
 #include <string.h>
 
+#include "plan/mesh.h"
 #include "tests/exec/nccl-ranks.h"
 
 static Plan staged, staged_twice; /* one stage a rank, and two: so many roots */

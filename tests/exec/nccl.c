@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/error.h"
+#include "plan/mesh.h"
 #include "tests/exec/nccl-ranks.h"
 
 static void test_axes(gconstpointer says_success) {

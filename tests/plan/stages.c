@@ -6,6 +6,7 @@
 #include "models/stages.h"
 #include "plan/autograd/stages/schedule.h"
 #include "plan/check/check.h"
+#include "plan/mesh.h"
 #include "plan/op/names.h"
 #include "plan/text/text.h"
 #include "tests/plan/plans.h"

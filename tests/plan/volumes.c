@@ -1,4 +1,5 @@
 /* How much is gathered and reduced, by sharding. */
+#include "plan/mesh.h"
 #include "plan/op/work.h"
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* Groups that lie unequally over nodes: what holds them up, and who stands for whom. */
 #include <glib.h>
 
+#include "plan/mesh.h"
 #include "sim/costs/network.h"
 #include "sim/predict.h"
 #include "tests/sim/plays.h"

@@ -14,6 +14,7 @@
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/comm.h"
 #include "exec/cuda/pinned.h"
+#include "plan/mesh.h"
 
 typedef struct {
     const Plan *plan;

@@ -19,6 +19,7 @@
 #include "exec/cuda/comm/comm.h"
 #include "exec/cuda/comm/nccl-library.h"
 #include "exec/cuda/comm/sharers.h"
+#include "plan/mesh.h"
 
 enum {
     BEFORE = PLAN_N_AXES, /* this rank and the one before it in the pipeline */

@@ -12,6 +12,7 @@
 #include "exec/comm/rehearse.h"
 #include "exec/cuda/calls.h"
 #include "exec/cuda/comm/comm.h"
+#include "plan/mesh.h"
 
 G_STATIC_ASSERT(EXEC_REHEARSE_NUMBERS == KERNEL_CUDA_STAND_IN_NUMBERS);
 

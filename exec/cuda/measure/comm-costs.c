@@ -6,6 +6,7 @@
 #include "exec/cuda/comm/comm.h"
 #include "exec/cuda/measure/bench.h"
 #include "exec/cuda/own-gpu.h"
+#include "plan/mesh.h"
 #include "trace/quantile.h"
 
 bool exec_cuda_outside_costs(const ExecCudaBench *bench, GError **error) {

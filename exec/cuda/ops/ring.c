@@ -2,6 +2,7 @@
 #include "kernels/cuda/ranks/ring.h"
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/attention/rope.h"
+#include "plan/mesh.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
