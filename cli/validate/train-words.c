@@ -92,13 +92,14 @@ static char *date_plainly(const char *text) {
 /* A block's linear layers, as plans call them, and others' names for each and for several. */
 static const struct {
     const char *name, *also; /* whole words between blanks */
-} layers[] = {{"q", " q wq query qv qkv qkvo attn self_attn attention "},
-              {"k", " k wk key qkv qkvo attn self_attn attention "},
-              {"v", " v wv value qv qkv qkvo attn self_attn attention "},
-              {"o", " o wo out output qkvo attn self_attn attention "},
-              {"gate", " gate mlp ffn "},
-              {"up", " up mlp ffn "},
-              {"down", " down mlp ffn "}};
+    const char *ungated;     /* in a hidden layer of two layers, fc1 and fc2, and beside it */
+} layers[] = {{"q", " q wq query qv qkv qkvo attn self_attn attention ", "q_proj"},
+              {"k", " k wk key qkv qkvo attn self_attn attention ", "k_proj"},
+              {"v", " v wv value qv qkv qkvo attn self_attn attention ", "v_proj"},
+              {"o", " o wo out output dense qkvo attn self_attn attention ", "out_proj|dense"},
+              {"gate", " gate mlp ffn ", NULL},
+              {"up", " up fc1 mlp ffn ", "fc1"},
+              {"down", " down fc2 mlp ffn ", "fc2"}};
 
 static bool find_layers(const char *word, bool found[G_N_ELEMENTS(layers)]) {
     g_autofree char *whole = g_strdup_printf(" %s ", word);
@@ -111,19 +112,21 @@ static bool find_layers(const char *word, bool found[G_N_ELEMENTS(layers)]) {
     return is_known;
 }
 
-static char *expression_for(const bool found[G_N_ELEMENTS(layers)]) {
+static char *expression_for(const bool found[G_N_ELEMENTS(layers)], bool is_gated) {
     g_autoptr(GString) names = g_string_new("");
     for (unsigned i = 0; i < G_N_ELEMENTS(layers); i++) {
         if (found[i]) {
-            g_string_append_printf(names, "%s%s", names->len ? "|" : "", layers[i].name);
+            g_string_append_printf(names, "%s%s", names->len ? "|" : "",
+                                   is_gated ? layers[i].name : layers[i].ungated);
         }
     }
     if (g_str_equal(names->str, "q|v")) {
         return g_strdup("q,v"); /* the custom */
     }
-    return g_str_equal(names->str, "q|k|v|o|gate|up|down")
-               ? g_strdup("all linear")
-               : g_strdup_printf("module=.*\\.(%s)", names->str);
+    static const char *const all[] = {"q|k|v|o|gate|up|down",
+                                      "q_proj|k_proj|v_proj|out_proj|dense|fc1|fc2", NULL};
+    return g_strv_contains(all, names->str) ? g_strdup("all linear")
+                                            : g_strdup_printf("module=.*\\.(%s)", names->str);
 }
 
 /* "q_proj, k_proj and mlp"; NULL where a word is no layer that we know, or there is none. */
@@ -138,7 +141,8 @@ static char *layers_plainly(const char *text) {
         }
         is_any |= *parts[i] != '\0';
     }
-    return is_any ? expression_for(found) : NULL;
+    bool is_gated = !strstr(lower, "fc1") && !strstr(lower, "fc2");
+    return !is_any || (!is_gated && found[4]) ? NULL : expression_for(found, is_gated);
 }
 
 static char *by_its_own_grammar(const char *column, const char *text) {

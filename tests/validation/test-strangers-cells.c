@@ -337,6 +337,11 @@ static void dtypes_and_kernels(void) {
           {"lora_on", "attention and MLP", "lora_on=all-linear", {{"lora_rank", "8"}}},
           {"lora_on", "Wq+Wk+Wv+Wo", "lora_on=module=.*\\.(q|k|v|o)", {{"lora_rank", "8"}}},
           {"lora_on", "c_attn", "beside which layers", {{"lora_rank", "8"}}},
+          {"lora_on",
+           "q_proj, v_proj, fc1, fc2",
+           "lora_on=module=.*\\.(q_proj|v_proj|fc1|fc2)",
+           {{"lora_rank", "8"}}},
+          {"lora_on", "q k v o fc1 fc2", "lora_on=all-linear", {{"lora_rank", "8"}}},
           {"lora_on", "q_proj and the embedding", "beside which layers", {{"lora_rank", "8"}}});
 }
 
