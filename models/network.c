@@ -83,6 +83,8 @@ static const struct {
     {"attention_scale", offsetof(ModelNetwork, attention_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
     {"residual_scale", offsetof(ModelNetwork, residual_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
     {"logits_scale", offsetof(ModelNetwork, logits_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
+    {"attention_cap", offsetof(ModelNetwork, attention_cap), 1e-6, 1e6, "from 1e-6 to 1e6"},
+    {"logits_cap", offsetof(ModelNetwork, logits_cap), 1e-6, 1e6, "from 1e-6 to 1e6"},
     {"local_rope_base", offsetof(ModelNetwork, local_rope_base), 1e-6, 1e6, "from 1e-6 to 1e6"},
     {"route_scale", offsetof(ModelNetwork, route_scale), 1e-6, 1e6, "from 1e-6 to 1e6"},
     {"rope_base", offsetof(ModelNetwork, rope_base), 1, 1e12, "from 1 to 1e12"},

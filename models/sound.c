@@ -186,6 +186,14 @@ static bool has_nothing_latent(const PlanIni *ini, GError **error) {
                            "%s is of latent attention; add kv_lora_rank, or remove it", entry->key);
 }
 
+/* All of what makes one: caps, its scores in memory, and every other block with a window. */
+static bool is_gemma2(const ModelNetwork *n) {
+    return n->attention_cap > 0 && n->logits_cap > 0 && n->scores_in_memory && n->wide_softmax &&
+           n->norms_from_one && n->norm_at == MODEL_NORM_BOTH && n->embed_scale > 0 &&
+           n->qk_norm == MODEL_QK_NORM_NONE && !n->experts && n->window && n->global_every &&
+           !n->local_rope_base && !n->cache && n->window_by == MODEL_WINDOW_BY_MASK;
+}
+
 /* Norms before attention and the hidden layer, as most have them, or behind and of each head, as
  * EXAONE 4; or Gemma's, whose other ways come with its norms. */
 static bool has_recorded_norms(const ModelNetwork *n) {
@@ -198,10 +206,10 @@ static bool has_recorded_norms(const ModelNetwork *n) {
     bool is_plain = (is_exaone || n->norm_at == MODEL_NORM_BEFORE) &&
                     n->qk_norm != MODEL_QK_NORM_WIDTH && n->gate == MODEL_GATE_SILU &&
                     n->local_rope_base == 0;
-    bool is_gemma = n->norms_from_one && !n->experts && n->embed_scale > 0 &&
+    bool is_gemma = n->norms_from_one && !n->experts && n->embed_scale > 0 && !n->attention_cap &&
                     (of_head ? n->norm_at == MODEL_NORM_BOTH && n->local_rope_base > 0
                              : n->norm_at == MODEL_NORM_BEFORE && !n->local_rope_base);
-    return n->norms_from_one ? is_gemma : is_olmo || is_plain;
+    return is_gemma2(n) || (n->norms_from_one ? is_gemma : is_olmo || is_plain);
 }
 
 /* Whether transformers' modules of this kind were recorded. Phi-3 has one layer for q, k and v, one
@@ -219,7 +227,7 @@ static bool is_recorded_of_transformers(const ModelNetwork *network) {
     bool is_apart = !network->gate_up_joined && network->qkv == MODEL_QKV_APART &&
                     network->rope == MODEL_ROPE_REAL;
     return are_experts_theirs && (is_phi3 || is_apart) && has_recorded_norms(network) &&
-           !network->kv_repeated && !network->scores_in_memory;
+           !network->kv_repeated && (!network->scores_in_memory || is_gemma2(network));
 }
 
 static bool heads_divide(const ModelNetwork *network, const PlanIni *ini, GError **error) {
@@ -254,7 +262,12 @@ static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
         {n->rope == MODEL_ROPE_PARTIAL && in_memory, "rope",
          "rope = partial is known with attention's kernel alone; set attention = kernel, or rope = "
          "real"},
-        {n->window && in_memory, "window",
+        {(n->attention_cap || n->logits_cap) &&
+             (n->code != MODEL_CODE_TRANSFORMERS || !is_gemma2(n)),
+         n->attention_cap ? "attention_cap" : "logits_cap",
+         "attention_cap and logits_cap are known of transformers' own Gemma 2 alone, all of it; "
+         "leave them out"},
+        {n->window && in_memory && !n->attention_cap, "window",
          "a window is known with attention's kernel alone; set attention = kernel"},
         {n->qk_norm == MODEL_QK_NORM_HEAD && in_memory, "qk_norm",
          "qk_norm = head is known with attention's kernel alone; set attention = kernel"},
@@ -300,7 +313,7 @@ static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **erro
          "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding and "
          "norms before (or EXAONE 4's or OLMo's behind), of Phi-3's joined layers all three, and "
          "of "
-         "what makes a Gemma or a Gemma 3 all of it; set code = own"},
+         "what makes a Gemma, a Gemma 2 or a Gemma 3 all of it; set code = own"},
         {is_copied && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
          "use_cache = copied is known of layers for q, k and v each, and without a window; set "
          "use_cache = no"},

@@ -12,6 +12,7 @@ bool model_config_rest_of_granite(const ModelConfig *c);
 bool model_config_rest_of_smollm3(const ModelConfig *c);
 bool model_config_rest_of_phi3(const ModelConfig *c);
 bool model_config_rest_of_gemma(const ModelConfig *c);
+bool model_config_rest_of_gemma2(const ModelConfig *c);
 bool model_config_rest_of_gemma3_text(const ModelConfig *c);
 bool model_config_rest_of_olmo3(const ModelConfig *c);
 bool model_config_rest_of_exaone4(const ModelConfig *c);

@@ -81,9 +81,9 @@ static bool types_are_sound(const ModelConfig *c) {
  * at least theirs, of logits in fp32; T5's is of logits as they are, and an MPT is llm-foundry's.
  */
 static void append_code(const ModelConfig *c, const char *model_type) {
-    static const char *const recorded[] = {"llama",       "mistral", "qwen2",   "qwen3", "mixtral",
-                                           "qwen3_moe",   "granite", "smollm3", "phi3",  "gemma",
-                                           "gemma3_text", "exaone4", "olmo2",   "olmo3", NULL};
+    static const char *const recorded[] = {
+        "llama", "mistral", "qwen2",       "qwen3",   "mixtral", "qwen3_moe", "granite", "smollm3",
+        "phi3",  "gemma",   "gemma3_text", "exaone4", "gemma2",  "olmo2",     "olmo3",   NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
@@ -106,6 +106,11 @@ static void append_code(const ModelConfig *c, const char *model_type) {
     "layers=num_hidden_layers:26 width=hidden_size heads=num_attention_heads:8 "                   \
     "kv_heads=num_key_value_heads:4 head_dim=head_dim:256 ffn=intermediate_size:9216 "             \
     "vocab=vocab_size:262208"
+
+#define GEMMA2_NUMBERS                                                                             \
+    "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
+    "kv_heads=num_key_value_heads?:4 head_dim=head_dim:256 ffn=intermediate_size "                 \
+    "vocab=vocab_size"
 
 #define EXPERT_NUMBERS_OF(kv_heads)                                                                \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
@@ -161,6 +166,7 @@ static const Type types[] = {
      model_config_rest_of_exaone4},
     {"gemma", "llama", LLAMA_NUMBERS_OF(":16") "head_dim=head_dim:256", "attention_dropout:0", true,
      model_config_rest_of_gemma},
+    {"gemma2", "llama", GEMMA2_NUMBERS, "attention_dropout:0", true, model_config_rest_of_gemma2},
     {"gemma3_text", "llama", GEMMA3_NUMBERS, "attention_dropout:0", true,
      model_config_rest_of_gemma3_text},
     {"granite", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_granite},
@@ -190,7 +196,6 @@ static const Type types[] = {
 static const struct {
     const char *model_type, *does;
 } unplanned[] = {
-    {"gemma2", "caps attention's scores by tanh before softmax"},
     {"gpt_oss",
      "has a sink in each head's softmax, and experts with biases, whose halves are clamped"},
     {"llama4", "has attention in chunks, norms without weights, and scales experts' input"},

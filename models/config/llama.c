@@ -212,6 +212,38 @@ bool model_config_rest_of_gemma3_text(const ModelConfig *c) {
            append_llama(c);
 }
 
+/* Gemma 2's caps need attention with its scores in memory, as transformers then takes it by itself:
+ * PyTorch's kernel knows none. */
+bool model_config_rest_of_gemma2(const ModelConfig *c) {
+    static const char *const caps[][2] = {{"attention_cap", "attn_logit_softcapping"},
+                                          {"logits_cap", "final_logit_softcapping"}};
+    static const double usual[] = {50, 30};
+    const gint64 every = 2;
+    for (unsigned i = 0; i < G_N_ELEMENTS(caps); i++) {
+        double cap;
+        if (!model_config_field(c, caps[i][1]) && json_object_has_member(c->fields, caps[i][1])) {
+            return model_config_not_known(c, "a Gemma 2 whose %s is null is not known", caps[i][1]);
+        }
+        if (!model_config_number(c, caps[i][1], usual[i], &cap)) {
+            return false;
+        }
+        model_config_append_double(c, caps[i][0], cap, caps[i][1]);
+    }
+    if (!model_config_field(c, "sliding_window") &&
+        json_object_has_member(c->fields, "sliding_window")) {
+        return model_config_not_known(c, "a Gemma 2 whose sliding_window is null is not known");
+    }
+    double squared;
+    if (!model_config_number(c, "query_pre_attn_scalar", 256, &squared)) {
+        return false;
+    }
+    model_config_append_double(c, "attention_scale", 1 / sqrt(squared), "query_pre_attn_scalar");
+    model_config_append_whole(c, "global_every", every, "layer_types");
+    g_string_append(c->ini, "norm_at = both\nattention = math-fp32\n");
+    return append_gemma(c, "hidden_activation") && layer_types_are_every(c, every) &&
+           append_llama(c) && model_config_rope(c);
+}
+
 /* OLMo 2's blocks, of which each fourth looks back all the way. Both kinds have one base, and
  * tables of their own, for only that fourth's angles are stretched. */
 bool model_config_rest_of_olmo3(const ModelConfig *c) {

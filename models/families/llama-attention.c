@@ -162,7 +162,7 @@ static bool slides(const ModelLlama *llama, const ModelLlamaBlock *block) {
 }
 
 uint32_t model_llama_mask_of(const ModelLlama *llama, const ModelLlamaBlock *block) {
-    return slides(llama, block) ? llama->mask : PLAN_NONE;
+    return slides(llama, block) ? llama->mask : llama->causal;
 }
 
 const ModelRotary *model_llama_rotary_of(const ModelLlama *llama, const ModelLlamaBlock *block) {
@@ -225,6 +225,7 @@ static void return_keys(const ModelLlama *llama, Heads *h) {
 
 /* What is turned lies close together. */
 static ModelAttention attention_of(const ModelLlama *llama, const ModelLlamaBlock *block) {
+    uint32_t mask = model_llama_mask_of(llama, block);
     const PlanGraph *graph = llama->walk.graph;
     bool joins = block->turns && llama->rotary.ends_joined;
     bool together =
@@ -250,7 +251,9 @@ static ModelAttention attention_of(const ModelLlama *llama, const ModelLlamaBloc
                             .bias = PLAN_NONE,
                             .window = slides(llama, block) ? llama->window : 0,
                             .ring = graph->shared.context > 1,
-                            .mask = model_llama_mask_of(llama, block)};
+                            .added = llama->attention_cap ? mask : PLAN_NONE,
+                            .cap = llama->attention_cap,
+                            .mask = llama->attention_cap ? PLAN_NONE : mask};
 }
 
 /* own: what x was gathered of. */
@@ -286,9 +289,14 @@ uint32_t model_llama_run_attention(const ModelLlama *llama, const ModelLlamaBloc
     ModelAttention attention = attention_of(llama, block);
     enter_attention(llama, block, x);
     Heads h = run_heads(llama, block, &attention, x, model_llama_gather_tokens(llama, x));
+    uint32_t weights = PLAN_NONE;
+    attention.weights = llama->transformers && llama->in_memory ? &weights : NULL;
     uint32_t o = model_run_attention(w, &attention, h.q, h.k, h.v);
     uint32_t y = model_llama_run_by_rows(llama, &block->o, o, llama->heads * llama->head_dim);
     plan_graph_leave(w->graph, &y, 1);
+    if (weights != PLAN_NONE) { /* the block has a name for them, too */
+        plan_graph_hold(w->graph, weights);
+    }
     model_end_part(w);
     return y;
 }

@@ -3,6 +3,7 @@
  */
 #include "models/families/llama.h"
 #include "models/families/transformers.h"
+#include "models/layers/window.h"
 
 /* Tables of the blocks that look back all the way, of which there may be none, and of the others.
  */
@@ -42,6 +43,33 @@ static void make_tables(ModelLlama *llama, const ModelNetwork *network, uint32_t
     }
 }
 
+/* Of scores in memory both are numbers, and there whether a sequence reaches the window or not. */
+static void make_masks(ModelLlama *llama, const ModelNetwork *network, uint32_t embedded) {
+    const ModelWalk *w = &llama->walk;
+    if (!llama->in_memory) {
+        model_llama_make_mask(llama);
+        return;
+    }
+    uint32_t used = plan_graph_stand_in(w->graph, embedded);
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, used)->dtype;
+    llama->causal = model_eager_mask(w, 0, dtype);
+    llama->window = network->window;
+    llama->mask = model_eager_mask(w, network->window, dtype);
+    llama->is_masked = true;
+}
+
+/* cap * tanh(logits / cap), each by the name of the one before. */
+static uint32_t cap_logits(const ModelLlama *llama, uint32_t logits) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t n = w->rows * llama->vocab;
+    if (!llama->logits_cap) {
+        return logits;
+    }
+    logits = model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, n, 1 / llama->logits_cap);
+    logits = model_run_elementwise(w, PLAN_OP_TANH, logits, PLAN_NONE, n);
+    return model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, n, llama->logits_cap);
+}
+
 /* What forward's variables hold, in the order in which they go when it returns. Many have positions
  * and embeddings in a dictionary, too, of what masks are made of; and those of two kinds of blocks
  * the masks in another before that. */
@@ -59,6 +87,9 @@ static void let_go_of_variables(ModelLlama *llama, const ModelNetwork *network, 
         bool are_two = network->global_every;
         plan_graph_let_go_after(graph, are_two ? embedded : llama->mask,
                                 are_two ? llama->mask : embedded);
+        if (llama->causal != PLAN_NONE) {
+            plan_graph_let_go_after(graph, llama->mask, llama->causal);
+        }
     }
     if (network->global_every) {
         before = llama->positions;
@@ -101,7 +132,7 @@ void model_llama_walk_transformers(ModelLlama *llama, const ModelNetwork *networ
     ModelStream stream = {embedded, PLAN_NONE};
     plan_graph_hold(graph, embedded);
     llama->positions = model_transformers_positions(w);
-    model_llama_make_mask(llama);
+    make_masks(llama, network, embedded);
     make_tables(llama, network, rotary, embedded);
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
@@ -112,6 +143,7 @@ void model_llama_walk_transformers(ModelLlama *llama, const ModelNetwork *networ
     plan_graph_hold(graph, normed);
     uint32_t logits =
         model_llama_scale_logits(llama, model_run_linear(w, &head, normed, llama->vocab, w->width));
+    logits = cap_logits(llama, logits);
     (model_transformers_makes_loss(w) ? model_transformers_end : model_end)(w, root, logits,
                                                                             targets, llama->vocab);
 }
@@ -125,6 +157,7 @@ bool model_llama_is_olmo(const ModelNetwork *network) {
 const char *model_llama_prefix(const ModelNetwork *network) {
     bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
+           : network->attention_cap                 ? "Gemma2"
            : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
            : model_llama_is_olmo(network)           ? (network->global_every ? "Olmo3" : "Olmo2")
            : network->norm_at == MODEL_NORM_AFTER   ? "Exaone4"

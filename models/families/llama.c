@@ -313,11 +313,14 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .attention_scale = network->attention_scale,
         .residual_scale = network->residual_scale,
         .logits_scale = network->logits_scale,
+        .attention_cap = network->attention_cap,
+        .logits_cap = network->logits_cap,
         .positions = PLAN_NONE,
         .positions_first = model_llama_names_positions_first(network),
         .has_local_rotary = network->local_rope_base > 0,
         .window = window_of(network, seq, is_masked),
         .mask = PLAN_NONE,
+        .causal = PLAN_NONE,
         .qkv = network->qkv,
         .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
         .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
@@ -357,7 +360,8 @@ const ModelFamily model_llama = {
     "route_norm routing kv_heads head_dim q_lora_rank kv_lora_rank qk_nope_head_dim "
     "qk_rope_head_dim v_head_dim tied "
     "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
-    "gate_up gate embed_scale attention_scale residual_scale logits_scale no_rope_every "
+    "gate_up gate embed_scale attention_scale residual_scale logits_scale attention_cap "
+    "logits_cap no_rope_every "
     "global_every local_rope_base window window_by loss loss_at loss_in_place logits_shifted "
     "logits_held use_cache rope",
     emit};

@@ -35,6 +35,7 @@ typedef struct {
     ModelGate gate;
     double norm_eps;
     double embed_scale, attention_scale, residual_scale, logits_scale; /* 0: none */
+    double attention_cap, logits_cap;                                  /* likewise */
     ModelQkv qkv;
     ModelQkNorm qk_norm;
     bool qk_norms_last; /* behind the layers of all three */
@@ -46,6 +47,7 @@ typedef struct {
     uint64_t window; /* of these others, where a sequence reaches it; 0: none */
     bool is_masked;  /* attention is told of it by a mask ... */
     uint32_t mask;   /* ... which is this, once it is made; PLAN_NONE */
+    uint32_t causal; /* of scores in memory, transformers': that of blocks without; PLAN_NONE */
 } ModelLlama;
 
 typedef struct {

@@ -250,6 +250,26 @@ static uint32_t add_bias(const ModelWalk *w, const ModelAttention *a, uint32_t s
                          NULL);
 }
 
+static uint32_t cap_scores(const ModelWalk *w, const ModelAttention *a, uint32_t scores,
+                           uint64_t elements) {
+    if (!a->cap) {
+        return scores;
+    }
+    scores = model_run_number(w, PLAN_OP_TIMES_NUMBER, scores, elements, 1 / a->cap);
+    scores = model_run_elementwise(w, PLAN_OP_TANH, scores, PLAN_NONE, elements);
+    return model_run_number(w, PLAN_OP_TIMES_NUMBER, scores, elements, a->cap);
+}
+
+/* A mask of each sequence, all alike, for every head. */
+static uint32_t add_mask(const ModelWalk *w, const ModelAttention *a, uint32_t scores,
+                         uint64_t elements) {
+    uint64_t n = w->seq * w->seq;
+    uint32_t one = plan_graph_slice(w->graph, a->added, 1, w->batch * n, 0, n);
+    return plan_graph_op(w->graph, PLAN_OP_ADD, (uint32_t[]){scores, one}, w->graph->dtype,
+                         elements, (int64_t[]){[ADD_N] = (int64_t)elements, [ADD_NB] = (int64_t)n},
+                         NULL);
+}
+
 /* softmax(scores, dtype=float32).to(q.dtype): PyTorch makes bf16 wide in a kernel of its own. */
 static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t scores, uint32_t q) {
     uint64_t rows = w->batch * a->heads * w->seq, cols = keys_of(w, a), elements = rows * cols;
@@ -257,7 +277,13 @@ static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t sc
     PlanDtype dtype = a->wide_softmax ? PLAN_FP32 : w->graph->dtype;
     uint32_t x = a->wide_softmax ? model_run_widen(w, scores) : scores;
     uint32_t y = plan_graph_op(w->graph, PLAN_OP_SOFTMAX, &x, dtype, elements, dims, NULL);
-    return a->wide_softmax ? model_run_like(w, y, q) : y;
+    uint32_t weights = a->wide_softmax ? model_run_like(w, y, q) : y;
+    if (a->weights) { /* which take the name that scores had */
+        *a->weights = weights;
+        plan_graph_keep(w->graph, scores);
+        plan_graph_let_go_after(w->graph, scores, y);
+    }
+    return weights;
 }
 
 /* Python's function returns: its variables go in the order in which it names them, after what was
@@ -321,7 +347,10 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     if (a->bias != PLAN_NONE) {
         scores = add_bias(w, a, scores);
     }
-    if (a->causal) {
+    scores = cap_scores(w, a, scores, elements);
+    if (a->added != PLAN_NONE) {
+        scores = add_mask(w, a, scores, elements);
+    } else if (a->causal) {
         scores = mask_causal(w, a, scores, &mask);
     }
     uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores, q), elements);
@@ -330,11 +359,16 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     Factor of_weights = {weights_used.apart, 0, own};
     Factor of_v = {v_used.apart, kv_inside ? 2 : 0, kv_inside ? a->v_stride : own};
     uint32_t mixed = matmul(w, a, of_weights, of_v, a->head_dim, along.seq);
-    let_go_of_arguments(w, &weights_used, &v_used, true);
-    let_go_of_variables(
-        w->graph, weights,
-        (uint32_t[]){repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask}, 4);
-    return a->heads == 1 || w->seq == 1 ? mixed : merge_heads(w, a, mixed);
+    let_go_of_arguments(w, &weights_used, &v_used, !a->weights);
+    bool merges = a->heads > 1 && w->seq > 1;
+    uint32_t variables[] = {repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask};
+    if (a->weights) { /* it merges them itself, and its caller has the weights */
+        uint32_t merged = merges ? merge_heads(w, a, mixed) : mixed;
+        let_go_of_variables(w->graph, merges ? mixed : PLAN_NONE, variables, 2);
+        return merged;
+    }
+    let_go_of_variables(w->graph, weights, variables, G_N_ELEMENTS(variables));
+    return merges ? merge_heads(w, a, mixed) : mixed;
 }
 
 /* As one op of several kernels, which gathers the other ranks' keys and values

@@ -20,11 +20,14 @@ typedef struct {
     uint64_t window; /* causal: a token sees so many tokens, itself among them; 0: all */
     uint32_t mask;   /* the window as a value, for a kernel that knows none; PLAN_NONE */
     uint32_t bias;   /* a value [seq, seq, heads]; PLAN_NONE */
+    uint32_t added;  /* of scores in memory: such a mask of numbers; PLAN_NONE */
     double alibi;    /* the first head's slope is 2^(-alibi / heads); 0: none (kernels/alibi.h) */
 
     /* How it is computed. */
     bool in_memory;    /* its scores are tensors, as in plain Python; else it is one kernel */
     bool wide_softmax; /* of scores in memory: softmax is in fp32, whatever the dtype */
+    double cap;        /* likewise: cap * tanh(scores / cap) instead of them; 0: as they are */
+    uint32_t *weights; /* likewise: who called keeps what softmax made, and is told; NULL */
     bool groups_alone; /* the caller repeats k and v where they lie: what it calls for each head
                         * knows nothing of groups, on any kernel */
     bool ring;         /* ranks share the sequences: w->seq is a rank's part */

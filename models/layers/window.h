@@ -14,3 +14,6 @@
 uint32_t model_window_mask(const ModelWalk *w, uint64_t window);
 /* What attention adds to the scores of each sequence, in the dtype of products: 0, or -infinity. */
 uint32_t model_window_bias(const ModelWalk *w, uint32_t mask);
+/* What is added to scores in memory, in that dtype: 0, or its least number; of a window, or 0, of
+ * all tokens before. The module being walked holds it. */
+uint32_t model_eager_mask(const ModelWalk *w, uint64_t window, PlanDtype dtype);

@@ -127,9 +127,20 @@ static void bad_configs(void) {
          "and sliding_attention elsewhere; block 2 differs"},
         {SMALL("gemma3_text", "\"sliding_window_pattern\": 0"),
          "'sliding_window_pattern' must be a whole number from 1"},
-        {SMALL("gemma2", "\"sliding_window\": 4096"),
-         "model_type 'gemma2' is not known: it caps attention's scores by tanh before softmax, "
-         "which is not planned; any other network can be traced"},
+        {SMALL("gpt_oss", "\"sliding_window\": 128"),
+         "model_type 'gpt_oss' is not known: it has a sink in each head's softmax, and experts "
+         "with biases, whose halves are clamped, which is not planned; any other network can be "
+         "traced"},
+        {SMALL("gemma2", "\"attn_logit_softcapping\": null"),
+         "a Gemma 2 whose attn_logit_softcapping is null is not known"},
+        {SMALL("gemma2", "\"final_logit_softcapping\": null"),
+         "a Gemma 2 whose final_logit_softcapping is null is not known"},
+        {SMALL("gemma2", "\"final_logit_softcapping\": \"a\""),
+         "the field 'final_logit_softcapping' must be a number"},
+        {SMALL("gemma2", "\"sliding_window\": null"),
+         "a Gemma 2 whose sliding_window is null is not known"},
+        {SMALL("gemma2", "\"layer_types\": [\"full_attention\"]"),
+         "full_attention at each 2-th block and sliding_attention elsewhere; block 1 differs"},
         {SMALL("exaone4", "\"sliding_window\": 4096"), "with a sliding_window is not known"},
         {SMALL("exaone4", "\"hidden_act\": \"silu\""), "with a sliding_window is not known"},
         {SMALL("gemma3", "\"text_config\": {}"),

@@ -15,6 +15,9 @@ import loss_in_place
 from building_blocks import Shape, loss_of_shifted
 
 
+CAPPED = ("gemma2",)  # whose scores PyTorch's kernel does not cap, so that transformers itself takes "eager" for them
+
+
 def fields_of(options):
     with open(options.transformers) as file:
         fields = json.load(file)
@@ -47,7 +50,8 @@ def make_network(options):
     config.use_cache = bool(options.use_cache)  # Trainer has it so since 5.0, and before leaves what the config says
     if options.use_cache and not options.cache_copied:
         keep_keys_as_they_are()
-    network = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+    attention = "eager" if config.model_type in CAPPED else "sdpa"
+    network = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     network.block_classes = tuple({type(m) for m in network.modules() if type(m).__name__ in network._no_split_modules})
     if options.checkpointing == "inside":
         network.gradient_checkpointing_enable({"use_reentrant": False})
