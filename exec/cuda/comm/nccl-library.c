@@ -5,7 +5,7 @@
 
 #include "exec/error.h"
 
-/* Of another major version neither functions nor their arguments need be these. */
+/* A library of another major version may lack these functions, or take other arguments. */
 #define FILE_NAME "libnccl.so." G_STRINGIFY(NCCL_MAJOR)
 
 static bool find(gpointer library, const char *name, gpointer to, GError **error) {

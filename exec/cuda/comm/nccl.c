@@ -330,7 +330,7 @@ static bool has_behind(const Plan *plan, Pairing pairing, uint32_t place) {
     return pairing == FIRST_IS_LAST ? is_last : !is_last && place % 2 == (uint32_t)pairing;
 }
 
-/* Of two places there is one pair. */
+/* With two places there is one pair of neighbours, ring or not. */
 static bool is_needed(const Plan *plan, Pairing pairing) {
     uint32_t places = plan->axes[PLAN_AXIS_PIPELINE];
     return pairing == FIRST_IS_EVEN  ? places > 1

@@ -135,7 +135,7 @@ static void put_back(ExecCudaSegments *segments, cudaEvent_t event) {
     }
 }
 
-/* Of a device that broke all has passed, as memory/source.h wants it. */
+/* On a device that broke every event counts as passed, as memory/source.h wants it. */
 static bool event_query(gpointer self, MemoryEvent event) {
     ExecCudaSegments *segments = self;
     cudaEvent_t asked = (cudaEvent_t)(uintptr_t)event;
@@ -156,9 +156,9 @@ static void event_sync(gpointer self, MemoryEvent event) {
     put_back(segments, asked);
 }
 
-/* Of all lanes: cuMemUnmap, unlike cudaFree, waits for nothing, and what is free for its own lane
- * another may still read. An optimizer reads gradients of the lane of reductions, which waits for
- * it only when it reduces again. (PyTorch waits for the one stream:
+/* Waits for all lanes: cuMemUnmap, unlike cudaFree, waits for nothing, and what is free for its own
+ * lane another may still read. An optimizer reads gradients of the lane of reductions, which waits
+ * for it only when it reduces again. (PyTorch waits for the one stream:
  * ExpandableSegment::unmapHandles.) */
 static void stream_sync(gpointer self, uint32_t stream) {
     note(self, cudaDeviceSynchronize(), "cudaDeviceSynchronize");

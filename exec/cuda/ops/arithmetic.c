@@ -10,7 +10,8 @@ static KernelCudaFault number(const ExecTask *t, KernelCuda *k, KernelCudaNumber
                               attr(t, POWER_EXPONENT), type_at(t, POWER_X));
 }
 
-/* Of two operands in two types the result is in the wider: the other is copied into it first. */
+/* Whether the operands are of two types. The result then has the wider one, and the operand in the
+ * narrower type, *ret_narrow, is copied into it first. */
 static bool widens(const ExecTask *t, unsigned *ret_narrow) {
     *ret_narrow = type_at(t, ADD_A) == type_at(t, ADD_Y) ? ADD_B : ADD_A;
     return type_at(t, ADD_A) != type_at(t, ADD_B);

@@ -25,7 +25,7 @@ static KernelCudaFloat8 float8_at(const ExecTask *t, PlanSlotNumber i) {
     return operand_dtype(t, i) == PLAN_E4M3 ? KERNEL_CUDA_E4M3 : KERNEL_CUDA_E5M2;
 }
 
-/* Of a scale or a cast, whose operands and dims begin alike. */
+/* The source of a scale op or a cast op: their operands and dims begin alike. */
 static KernelCudaFloat8Source source_of(const ExecTask *t) {
     gpointer *p = t->pointers;
     return (KernelCudaFloat8Source){.x = p[FLOAT8_SCALE_X],

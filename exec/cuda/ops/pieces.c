@@ -107,7 +107,7 @@ static void parts_copy(GArray *pieces, const ExecTask *t) {
     }
 }
 
-/* Of whole [batch, ranks, n], this rank's. */
+/* Copies this rank's part out of whole [batch, ranks, n]. */
 static void own_parts(GArray *pieces, const ExecTask *t) {
     size_t n = dim(t, OWN_PARTS_N), ranks = dim(t, OWN_PARTS_RANKS);
     KernelCudaPiece own = piece(t, OWN_PARTS_PART, 0, n, OWN_PARTS_WHOLE, axis_rank(t) * n,
@@ -115,7 +115,7 @@ static void own_parts(GArray *pieces, const ExecTask *t) {
     g_array_append_val(pieces, own);
 }
 
-/* Of x [outer, rows, inner] the last rows. */
+/* Copies the last rows of x [outer, rows, inner]. */
 static void last_rows(GArray *pieces, const ExecTask *t) {
     size_t all = dim(t, LAST_ROWS_X_ROWS) * dim(t, LAST_ROWS_INNER),
            n = dim(t, LAST_ROWS_ROWS) * dim(t, LAST_ROWS_INNER);

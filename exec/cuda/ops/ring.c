@@ -18,7 +18,7 @@ static KernelCudaAttention part_of(const ExecTask *t, PlanSlotNumber q) {
     return part;
 }
 
-/* Of q, o or o's gradient, where those rows begin in the first sequence. */
+/* Where the queries of this part begin, in the first sequence of q, o or o's gradient. */
 static gpointer last_rows_of(const ExecTask *t, PlanSlotNumber i) {
     size_t skipped = (dim(t, ATTENTION_PART_SEQ) - dim(t, ATTENTION_PART_Q_ROWS)) *
                      dim(t, ATTENTION_PART_HEADS) * dim(t, ATTENTION_PART_HEAD_DIM);

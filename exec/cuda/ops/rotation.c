@@ -34,7 +34,7 @@ static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, size_t stride
                                  t->pointers[TABLE_MUL_TABLE], &shape, apart);
 }
 
-/* Of heads that are longer than what is multiplied. */
+/* The same where only a part of each head is multiplied. */
 static KernelCudaFault table_mul_columns(const ExecTask *t, KernelCuda *k) {
     KernelCudaRope shape =
         rope_of(t, dim(t, TABLE_MUL_COLUMNS_HEADS) * dim(t, TABLE_MUL_COLUMNS_WIDTH));

@@ -3,7 +3,7 @@
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/reduce.h"
 
-/* Of its two operands only the matrix may be in the narrower type (knows.c). */
+/* Only the matrix, not the column, may be in the narrower of two types (knows.c). */
 static KernelCudaFault mul_column(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
     size_t rows = dim(t, MUL_COLUMN_ROWS), cols = dim(t, MUL_COLUMN_COLS);

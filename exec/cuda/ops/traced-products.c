@@ -9,8 +9,8 @@
 
 /* ---- matrices ------------------------------------------------------------------------------- */
 
-/* Of two sides, or of three, of which the first counts matrices. Where they lie, if either of the
- * last two is without gaps; else a copy. */
+/* A tensor of two sides, or of three of which the first counts matrices, as products take it: as it
+ * lies, if one of its last two sides has no gaps; else a copy. */
 static KernelCudaMatrices matrices_of(TracedGpu *r, const KernelTensor *t, KernelDtype dtype) {
     unsigned first = t->n_dims - 2;
     size_t rows = t->sizes[first], cols = t->sizes[first + 1], n = first ? t->sizes[0] : 1;
@@ -162,7 +162,7 @@ typedef struct {
     unsigned q, bias, causal, scale, out;
 } Places;
 
-/* Of each score; many of its elements may be one in memory. */
+/* Takes what is added to each score; a stride of 0 lets many scores share an element. */
 static void take_bias(Attention *a, TracedGpu *r, unsigned i, KernelDtype dtype) {
     KernelTensor bias = *traced_tensor(r->call, i);
     a->bias = bias.data;

@@ -41,7 +41,7 @@ void gpu_run_softmax_backward(TracedGpu *r, const TracedRule *rule) {
 
 /* ---- norms ---------------------------------------------------------------------------------- */
 
-/* Of the sides that the argument `shape` lists. */
+/* The norm over the sides that the argument `shape` lists. */
 static KernelCudaNorm norm_of(const TracedGpu *r, const KernelTensor *x, unsigned shape,
                               float eps) {
     size_t width = traced_norm_width(r->call, shape);
