@@ -144,7 +144,7 @@ static void settle(Layout *layout, const MemoryTenant *tenant) {
 
 /* ---- largest first -------------------------------------------------------------------------- */
 
-/* Of equals whoever comes first, so that the layout is one function of its input. */
+/* Larger ones first; of equal ones the earlier, so that the same input gives the same layout. */
 static gint by_size(gconstpointer a, gconstpointer b, gpointer data) {
     const MemoryTenant *tenants = data;
     const MemoryTenant *p = &tenants[*(const uint32_t *)a], *q = &tenants[*(const uint32_t *)b];

@@ -137,7 +137,8 @@ void memory_segment_remove(MemoryCaching *caching, MemorySegment *segment);
 MemoryBlock *memory_block_cut(MemoryCaching *caching, MemoryBlock *block, uint64_t bytes);
 /* Into the list of its state, free or unmapped; and out of it. */
 void memory_block_file(MemoryCaching *caching, MemoryBlock *block);
-/* Of a free one that stands there already, cut smaller or grown. */
+/* The same for a free block that stands in its list already, at the cursor, and that was cut
+ * smaller or has grown. */
 static inline void memory_block_refile(MemoryCaching *caching, MemoryBlock *block,
                                        MemoryFreeCursor cursor) {
     MemoryCache *cache = &caching->caches[block->pool];

@@ -218,7 +218,7 @@ static bool take_backend(Parser *parser, GError **error) {
     return true;
 }
 
-/* Of no effect on what is allocated where on the device. */
+/* Whether the key changes nothing of what is allocated where on the device. */
 static bool is_elsewhere(const char *key) {
     static const char *const keys[] = {
         "pinned_use_cuda_host_register",
@@ -235,7 +235,7 @@ static bool is_elsewhere(const char *key) {
     return g_strv_contains(keys, key);
 }
 
-/* Of memory: between none and all, or with both. */
+/* A share of memory: above 0 and below 1, or, with_ends, from 0 to 1. */
 static bool take_share(Parser *parser, bool with_ends, double *ret_share, GError **error) {
     if (!take_real(parser, ret_share, error)) {
         return false;
