@@ -310,7 +310,8 @@ static uint32_t module_of(const PlanRun *run, const PlanNode *node) {
                                  : plan_graph_op_at(run->graph, node->op)->module;
 }
 
-/* Of the units that the node's result leaves those inside of the block; or those around it. */
+/* Runs the hooks that come before the node: those of units inside the block, or (of_block false)
+ * those of the others. */
 static void run_hooks(PlanRun *run, const PlanNode *node, const PlanTensor *given, uint32_t block,
                       bool of_block) {
     for (uint32_t hook = node->first_hook; hook != PLAN_NONE;

@@ -175,7 +175,7 @@ void plan_run_drop_saved(PlanRun *run, uint32_t id) {
     node->n_saved = 0;
 }
 
-/* Of a traced op's inputs some are read alone. */
+/* How many inputs are edges of autograd's graph. A traced op has others, which it only reads. */
 static uint32_t n_edges_of(const PlanRun *run, const PlanGraphOp *op) {
     return plan_traced_is(op) ? plan_traced_kind(run->graph, op)->n_edges : op->n_inputs;
 }

@@ -161,7 +161,7 @@ static void sigmoid_backward(const PlanBackward *b) {
 
 /* ---- both ways ------------------------------------------------------------------------------ */
 
-/* Of a block that is computed again autograd keeps nothing yet. */
+/* In forward of a checkpointed block autograd keeps nothing yet. */
 static void kept_forward(PlanRun *run, const PlanGraphOp *op) {
     bool keeps = run->checkpoint == PLAN_NONE;
     PlanTensor none = PLAN_NO_TENSOR;

@@ -12,5 +12,5 @@
 
 void plan_latent_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_latent_view_backward(const PlanBackward *b);
-/* Of LATENT_OPs. */
+/* The backward of LATENT_OPs. */
 void plan_latent_backward(const PlanBackward *b);

@@ -154,7 +154,7 @@ typedef struct {
                  .turned = PLAN_NO_TENSOR,                                                         \
                  .dx = PLAN_NO_TENSOR})
 
-/* Of shared/exchange.h: a tensor being sent, and the event that says it has been. */
+/* A tensor that is being sent (shared/exchange.h), and the event that says it has been. */
 typedef struct {
     PlanTensor tensor;
     uint32_t event;
@@ -186,7 +186,7 @@ typedef struct {
     uint32_t n_made;
 } PlanLoop;
 
-/* Of scaler.h. */
+/* What a scaled loss needs (optimizer/scaler.h). */
 typedef struct {
     PlanTensor loss_scale, growth; /* from the first step on */
     PlanTensor found_inf;          /* of the step: whether a gradient is not finite */
@@ -246,7 +246,7 @@ void plan_run_clear(PlanRun *run);
 static inline const PlanGraphParameter *plan_run_parameter(const PlanRun *run, uint32_t i) {
     return plan_graph_parameter_at(run->graph, i);
 }
-/* Of a unit the i-th. */
+/* The number of a unit's i-th parameter. */
 static inline uint32_t plan_run_parameter_of(const PlanRun *run, uint32_t unit, uint32_t i) {
     return g_array_index(run->units[unit].parameters, uint32_t, i);
 }

@@ -112,8 +112,9 @@ static const Saved saved_of_kind[PLAN_N_GRAPH_KINDS] = {
     [PLAN_GRAPH_LATENT_ROTATE] = {1, {1}},
 };
 
-/* Of a weight the scale and, in a block that is computed again, the cast; x where it is not made
- * again. Ranks that share the layer keep the cast of x and its scale, too. */
+/* What a float8 layer keeps: the weight's scale and, in a block that is computed again, its cast;
+ * x, unless backward makes it again. Ranks that share the layer also keep the cast of x and its
+ * scale. */
 static const Saved *saved_of_float8(const PlanGraph *graph, const PlanGraphOp *op) {
     static const Saved alone = {3, {0, 3, 4}}, alone_of_made = {2, {3, 4}},
                        shared = {5, {0, 3, 4, 5, 6}}, shared_of_made = {4, {3, 4, 5, 6}};

@@ -105,7 +105,7 @@ bool plan_run_keeps_product(const PlanRun *run, unsigned ahead) {
     return is_counted && (run->n_products + !again + ahead) % 2 == 1;
 }
 
-/* Of a layer in float8 that ranks share the weight's scale, of whatever is computed again. */
+/* A float8 layer that ranks share keeps its weight's scale, whatever else is computed again. */
 static void keep_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     if (plan_float8_keeps_scale(run, op)) {
         uint32_t scale = plan_graph_ref(run->graph, op->values + op->n_inputs + 1);
@@ -142,7 +142,8 @@ void plan_run_keep_largest(PlanRun *run) {
     }
 }
 
-/* Of a chosen layer whose result is not kept, but scattered, the scales are, in vain. */
+/* Where a chosen layer's result is scattered, and so not kept itself, its scales are kept, although
+ * nobody reads them. */
 static void keep_scales(PlanRun *run, const PlanGraphOp *op) {
     bool is_layer = (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
     if (is_layer && plan_run_keeps_largest(run) && run->n_products % 2 == 1 &&

@@ -39,7 +39,7 @@ int64_t plan_traced_call_number(PlanRun *run, PlanTracedCall call, PlanTracedOpe
     return plan_calls_number(run->calls, text->str);
 }
 
-/* Of a sum, or a copy: x0, x1, and y0 behind them. */
+/* The operands of a sum or a copy: inputs x0, x1, then the output y0. */
 uint32_t plan_traced_sum_operand(PlanTracedRef ref, gconstpointer n_reads) {
     return ref.index + (ref.of == PLAN_TRACED_OUTPUT ? GPOINTER_TO_UINT(n_reads) : 0);
 }

@@ -333,7 +333,7 @@ static void play_event(const Play *p, const PlanBackward *b, const PlanTracedEve
     g_assert_not_reached();
 }
 
-/* Of as many elements as its input, whatever lies in memory. */
+/* A gradient has as many elements as its input has, also where those lie in fewer in memory. */
 static PlanTensor gradient_of(const Play *p, const PlanBackward *b, uint32_t edge) {
     PlanTracedRef ref = ref_at(p->run->graph, p->kind->gives + edge);
     if (ref.of == PLAN_TRACED_NOTHING || !wanted(b, edge)) {

@@ -148,8 +148,8 @@ static bool offloads_as_known(const PlanStrategy *s) {
            (s->offload == PLAN_OFFLOAD_PARAMS && !is_flat_and_whole);
 }
 
-/* Of a block that is called with more, a reentrant checkpoint adds up gradients before it gives
- * them back. */
+/* Whether each checkpointed block has one argument that wants a gradient. With several a reentrant
+ * checkpoint adds up their gradients before it hands them back, which is not planned. */
 static bool blocks_have_one_argument(const PlanRun *run) {
     for (uint32_t i = 0; i < run->graph->steps->len; i++) {
         const PlanGraphStep *step = plan_graph_step_at(run->graph, i);

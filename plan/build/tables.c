@@ -106,7 +106,7 @@ static void add_lanes(Plan *plan, const char *const *names) {
     }
 }
 
-/* Of those behind the flavour's, offload's are with no others. */
+/* The flavour's lanes, then those of what else the strategy has. Offload's come with no others. */
 static void name_lanes(Plan *plan, const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
     plan->lanes = plan_arena_array(plan->arena, const char *, PLAN_MAX_LANES);

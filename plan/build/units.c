@@ -24,7 +24,8 @@ static void wrap(Wrap *w, uint32_t module, uint32_t last) {
     w->closes[module] = last;
 }
 
-/* Of one list of modules: a family's have no module for it, but its name. */
+/* Whether two modules are of one list. A family has no module for the list itself; its name is the
+ * beginning of theirs. */
 static bool are_of_one_list(const PlanGraph *graph, uint32_t a, uint32_t b) {
     const PlanGraphModule *m = plan_graph_module_at(graph, a), *n = plan_graph_module_at(graph, b);
     const char *end_m = strrchr(m->name, '.'), *end_n = strrchr(n->name, '.');

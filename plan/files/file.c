@@ -138,7 +138,7 @@ static int write_aside(const char *path, const char *bytes, gsize length) {
     return failed;
 }
 
-/* Of what is there: a regular file is replaced, all else written where it is. */
+/* Whether what is there is replaced: a regular file is, everything else is written in place. */
 static bool is_replaced(const char *path, const GStatBuf *there) {
     return S_ISREG(there->st_mode) && !g_str_has_prefix(path, "/dev/");
 }

@@ -13,7 +13,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* Of a pipe, too, and of standard input, "-" (stream.h). PLAN_ERROR_FILE names the file when it
+/* All that the file, pipe or standard input ("-", stream.h) holds. PLAN_ERROR_FILE names it when it
  * cannot be read. Transfer full. */
 char *plan_file_text(const char *path, gsize *ret_length, GError **error);
 /* Its first bytes, and how many: fewer than room where there are fewer; 0 where it cannot be read.

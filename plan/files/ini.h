@@ -33,7 +33,8 @@ void plan_ini_free(PlanIni *ini);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanIni, plan_ini_free)
 
 const PlanIniEntry *plan_ini_find(const PlanIni *ini, const char *section, const char *key);
-/* Of that section, where a key that it lacks would be added; NULL: it has none. */
+/* The first entry of a section, as the place to name for a key that the section lacks; NULL: it has
+ * no entry. */
 const PlanIniEntry *plan_ini_first(const PlanIni *ini, const char *section);
 
 /* Whether a line "key = value" is read with this value: one line without a comment, or space around

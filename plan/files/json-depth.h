@@ -12,5 +12,5 @@
 
 #define PLAN_JSON_DEEPEST 500 /* brackets within one another */
 
-/* Of any text, JSON or not. */
+/* May be asked of any text, JSON or not. */
 bool plan_json_is_too_deep(const char *text, gsize length);

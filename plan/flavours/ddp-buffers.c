@@ -11,8 +11,8 @@ static uint64_t copy_back(PlanRun *run, PlanTensor flat, uint64_t offset, uint32
     return offset + to.elements;
 }
 
-/* Of a network with rotary embedding: its tables, then what blocks count in and tables are made
- * of. Of a traced one: those that are registered. */
+/* The buffers that DDP broadcasts. A family's: rotary tables, then what blocks count in and tables
+ * are made of. A traced network's: those that are registered. */
 static GArray *buffers_of(const PlanGraph *graph) {
     GArray *buffers = plan_ddp_new_list();
     for (unsigned i = 0; i < graph->n_ropes; i++) {

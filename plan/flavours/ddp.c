@@ -297,7 +297,7 @@ static void gradient_ready(PlanRun *run, uint32_t parameter) {
     }
 }
 
-/* Of a static graph's first pass, in the order of registration. */
+/* In the first pass of a static graph all is reduced at the end, in the order of registration. */
 static void reduce_at_last(PlanRun *run, Ddp *ddp) {
     reduce_list_of_used(run, ddp);
     g_autoptr(GArray) all = trained(run);

@@ -221,8 +221,8 @@ static void arguments_ready(PlanRun *run, uint32_t u) {
     plan_run_at_unit(run, context);
 }
 
-/* Of frozen units the root, whose arguments want no gradient, and those that backward did not come
- * to, where forward left them whole. */
+/* Drops a frozen unit that is still whole at the end of backward: the root, whose arguments want no
+ * gradient, or a unit that forward left whole and backward did not come to. */
 static void reshard_the_rest(PlanRun *run, uint32_t u) {
     if (((PlanFsdp1 *)run->state)->units[u].gathered && plan_unit_is_frozen(run, u)) {
         plan_run_at_unit(run, u);

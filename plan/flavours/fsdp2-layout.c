@@ -112,7 +112,7 @@ void plan_fsdp2_shards_of_units(const PlanRun *run, uint64_t *ret_elements) {
     }
 }
 
-/* Of a first dimension of so many. */
+/* How many of `rows` rows a rank gets: each as many, but for the last ones. */
 static int64_t rows_of(int64_t rows, int64_t ranks, int64_t rank) {
     int64_t each = (rows + ranks - 1) / ranks;
     return MIN(each, rows - MIN(rows, each * rank));

@@ -67,7 +67,8 @@ static void begin_pass(PlanRun *run) {
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-/* Of units that share experts, the block behind a block, and its experts; 0: there is none. */
+/* Where experts are units of their own, they follow their block's unit: the next block after a
+ * block's unit, and the experts of a block; 0: there is none. */
 static bool is_block(const PlanRun *run, uint32_t u) {
     return u != 0 && u < run->n_units && !run->units[u].of_experts;
 }
@@ -311,7 +312,8 @@ static void clip(PlanRun *run) {
     }
 }
 
-/* Of its unit, in the order of the optimizer's groups, and of the network in each. */
+/* Whether the parameter is the last trained one of its unit, in the order of the optimizer: group
+ * by group, and in each in the order of the network. */
 static bool is_last_trained(const PlanRun *run, uint32_t u, uint32_t p) {
     bool is_last = !plan_run_is_frozen(run, p);
     unsigned group = plan_group_of(run, p);
@@ -371,7 +373,8 @@ static bool is_steady(const PlanRun *run) {
 
 /* ---- the passes of another role -------------------------------------------------------------- */
 
-/* Of a unit that backward does not come to, the first pass has no parts to free. */
+/* Whether a backward may leave a unit in parts, because it does not come to it: then passes after
+ * the first have parts to free that the first one has not. */
 static bool may_leave_parts(const PlanRun *run) {
     const PlanFsdp2 *f = run->state;
     uint32_t u = 0;

@@ -31,8 +31,8 @@ static void let_go_with_last_use(PlanGraph *graph, const Program *program) {
     }
 }
 
-/* Of a kernel that reads, for each number of its first result, one number of each of these inputs.
- */
+/* How many inputs, from the first on, a kernel reads number by number beside its first result, so
+ * that the result may be written over one of them. */
 static unsigned n_overwritable(uint32_t kind) {
     switch (kind) {
     case PLAN_OP_ADD:

@@ -31,7 +31,7 @@ void plan_boundary_stand_for(PlanGraph *graph, uint32_t name, uint32_t value) {
     g_array_index(graph->now.stand_ins, uint32_t, name) = value;
 }
 
-/* Of two values themselves, not of what their names stand for. */
+/* Orders two values themselves, not what stands in for them. */
 static void goes_after(PlanGraph *graph, uint32_t value, uint32_t other) {
     *plan_graph_at(graph->ranks, uint64_t, value) =
         *plan_graph_at(graph->ranks, uint64_t, other) + 1;

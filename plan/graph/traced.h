@@ -140,7 +140,7 @@ typedef struct {
     uint32_t loss;
 } PlanTraced;
 
-/* Of a kernel's dims the last, its call's number, stands in no file. */
+/* How many dims of a kernel a trace file has: all but the last, the number of its call. */
 static inline unsigned plan_traced_n_sizes(PlanOpKind op) {
     return plan_op_info(op)->n_dims - 1;
 }

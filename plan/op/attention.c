@@ -3,7 +3,7 @@
 #include "plan/op/names.h"
 #include "plan/op/work.h"
 
-/* Of a whole sequence, with heads of one length. */
+/* Attention of whole sequences, with heads of one length. */
 static PlanAttention whole(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
     const double *attrs = plan_op_attrs(role, op);
@@ -25,7 +25,7 @@ static PlanAttention whole(const PlanRole *role, const PlanOp *op) {
                            .alibi = attrs[ATTENTION_ALIBI]};
 }
 
-/* Of some rows of a sequence to some rows of another rank's. */
+/* Attention of some rows of a sequence to some rows of another rank's part of it. */
 static PlanAttention part(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
     size_t head_dim = (size_t)d[ATTENTION_PART_HEAD_DIM];

@@ -44,7 +44,7 @@ static bool scales_contradict(PlanOpKind kind, const uint64_t *d) {
     }
 }
 
-/* Of numbers in fp32 or 16 bits. */
+/* Whether the code is none, or what is made of it is neither fp32 nor 16 bits. */
 static bool is_no_code(uint64_t code, uint64_t made) {
     return code >= PLAN_N_FOUR_BIT_CODES || made > PLAN_FP16;
 }

@@ -46,7 +46,8 @@ static uint64_t heads_copy_elements(const uint64_t *d) {
     return is_back ? plan_size_times(rows, row) : plan_size_span(rows, d[HEADS_COPY_STRIDE], row);
 }
 
-/* Of attention, forward and backward, whose dims are alike: what a row of scores was divided by. */
+/* Elements of lse, one for each row of scores. Attention's forward and backward have the same
+ * dims. */
 static uint64_t lse_elements(const uint64_t *d) {
     return d[ATTENTION_LSE_STRIDE] < d[ATTENTION_SEQ]
                ? UINT64_MAX

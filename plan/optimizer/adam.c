@@ -53,7 +53,7 @@ void plan_adam_first(const PlanOver *all) {
     plan_run_at(run, PLAN_PHASE_OPTIMIZER, PLAN_NONE);
 }
 
-/* Of AdamW, by itself or beside Muon. */
+/* Whether weight decay is decoupled, as AdamW's is, by itself or beside Muon. */
 static bool is_decoupled(const PlanStrategy *s) {
     return s->optimizer != PLAN_OPTIMIZER_ADAM;
 }

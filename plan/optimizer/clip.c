@@ -62,7 +62,8 @@ static void append_gradient(const PlanClip *c, uint32_t i) {
     plan_builder_operand(&c->run->builder, gradient_of(c, i));
 }
 
-/* Of layers that ranks share, as their norms are taken: sums of all ranks, a table's as it is. */
+/* The gradients as their norms are taken, where ranks share layers: summed over these ranks, but
+ * for a table's, which is taken as it is. */
 static PlanTensor *sums_of_gradients(const PlanClip *c) {
     PlanTensor *sums = g_new(PlanTensor, c->n);
     for (uint32_t i = 0; i < c->n; i++) {
@@ -197,7 +198,7 @@ static PlanTensor over_tensor_axis(const PlanClip *c, PlanTensor norms, PlanAxis
     return roots;
 }
 
-/* Of the stacked norms, which go. */
+/* The norm of the stacked norms, which are let go of. */
 static PlanTensor total_norm(const PlanClip *c, PlanTensor stack, PlanAxis axis, uint64_t ranks) {
     PlanTensor total;
     if (axis == PLAN_AXIS_NONE) {

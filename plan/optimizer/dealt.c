@@ -62,7 +62,7 @@ static double matrix_us(PlanRun *run, const PlanDealt *x, PlanDealtWay to) {
     return move_us(ranks_of(run), x->way, to, size * (double)x->rows * (double)x->columns);
 }
 
-/* Of several that cost the same, the first. */
+/* The ways of a, b and c that cost least to get to; of several that cost the same the first. */
 static const Ways *cheapest(PlanRun *run, const PlanDealt *a, const PlanDealt *b,
                             const PlanDealt *c) {
     const Ways *best = NULL;
@@ -131,7 +131,7 @@ static PlanTensor added_up(PlanRun *run, const PlanDealt *x) {
     return sum;
 }
 
-/* Of columns what arrives lies rank after rank, and is joined anew. */
+/* The whole matrix, gathered. Columns arrive rank after rank, and are then put side by side. */
 static PlanTensor gathered(PlanRun *run, const PlanDealt *x) {
     PlanTensor own = straightened(run, x);
     PlanTensor all = new_like(run, own, own.elements * ranks_of(run), "gathered");
@@ -151,7 +151,8 @@ static PlanTensor scattered(PlanRun *run, const PlanDealt *x) {
     return own;
 }
 
-/* Of rows, columns; or the other way. What is given lies rank after rank, too. */
+/* Rows become columns, or columns rows, by an all-to-all. What is sent and what arrives lie rank
+ * after rank, so columns are taken apart before it, or put side by side behind it. */
 static PlanTensor exchanged(PlanRun *run, const PlanDealt *x, PlanDealtWay to) {
     uint64_t ranks = ranks_of(run);
     PlanTensor own = straightened(run, x), given = plan_run_ref(run, own);

@@ -124,7 +124,8 @@ void plan_over_let_go(const PlanOver *over, unsigned temporary) {
     }
 }
 
-/* Of what is seen in a parameter's place, which FSDP1's flat parameters take by turns. */
+/* The unit whose tensor the optimizer sees in a parameter's place. FSDP1's flat parameters may
+ * stand in the place of parameters of other units. */
 static uint32_t unit_of(const PlanOver *over, uint32_t p) {
     PlanBuilder *builder = &over->run->builder;
     uint32_t buffer = over->owned[p].buffer;

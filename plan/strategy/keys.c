@@ -172,7 +172,7 @@ static char *as_module(char **names, const char *value) {
     return NULL;
 }
 
-/* Of several of ours the first that is a name here. */
+/* What a word of another program means here: the first of our values for it that this key has. */
 static char *meant_by(char **names, const char *value) {
     g_autofree char *lower = g_strdelimit(g_ascii_strdown(value, -1), "_", '-');
     const char *plain = lower + strspn(lower, "-");

@@ -25,8 +25,9 @@ PlanEdge *plan_edge_to_kind(const PlanRun *run, uint32_t node, unsigned i, unsig
     return op != PLAN_NONE && plan_graph_op_at(run->graph, op)->kind == kind ? edge : NULL;
 }
 
-/* Of summands that are kept the kernel adds up what it reads; here a kernel of its own does, where
- * the gradient will be. */
+/* Where the summands were kept and not their sum, PyTorch's compiled kernel adds them up as it
+ * reads them. Here a kernel of its own does so first, into the tensor that the gradient will be
+ * in. */
 static void add_again(const PlanBackward *b, PlanTensor sum) {
     KERNEL(b, PLAN_OP_ADD, DIMS([ADD_N] = (int64_t)sum.elements, [ADD_NB] = (int64_t)sum.elements),
            NULL, value(b, ADD_RMSNORM_A), value(b, ADD_RMSNORM_R), tensor(b, sum));

@@ -86,7 +86,8 @@ static void make_room(PlanRun *run) {
     }
 }
 
-/* Of all layers at once, and for all ranks: whoever shards over all or copies. */
+/* Collects the newest largest numbers of all layers in one buffer, and takes the largest over all
+ * ranks, whether they shard or hold copies. */
 static void join(PlanRun *run, unsigned direction) {
     uint64_t ranks = run->strategy->ranks, n = n_tensors(direction);
     uint32_t n_layers = run->float8.delays.len / 2;
@@ -140,7 +141,7 @@ static PlanOperand number_of(uint32_t buffer, unsigned which) {
 
 /* ---- casts and products --------------------------------------------------------------------- */
 
-/* Of a matrix [rows, cols]. */
+/* A matrix's sides. */
 typedef struct {
     int64_t rows, cols;
     PlanTensor as_is, turned;

@@ -31,8 +31,8 @@ void plan_float8_forget(PlanRun *run);
 /* Tokens, or their gradients, cast to float8 and then gathered. */
 void plan_float8_gather_tokens(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_gather_gradient(const PlanBackward *b);
-/* Of a layer in a block that is computed again: if its result was kept, what it casts again for
- * backward; if backward does not need its result, only its scales. */
+/* What a layer does in a block that is computed again, if its result was kept or backward does not
+ * need it: it casts again what backward reads; in the second case it finds its scales only. */
 void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op);
 /* Whether the scale of its weight is kept in such a block: a compiler repeats no collective. */

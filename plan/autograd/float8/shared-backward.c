@@ -69,7 +69,7 @@ static PlanScaled weight_for_dx(const PlanBackward *b) {
     return w;
 }
 
-/* Of the gather before it. */
+/* How many sequences the last gather before the op has. */
 static int64_t sequences_of(const PlanGraph *graph, const PlanGraphOp *op) {
     while (op-- > plan_graph_op_at(graph, 0)) {
         if ((PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_GATHER) {

@@ -35,7 +35,8 @@ static bool is_layer(const PlanGraphOp *op) {
     return op->kind == PLAN_OP_LINEAR || (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
 }
 
-/* Of one sequence the pass knows no gather: no view is between it and its products. */
+/* With one sequence the pass does not recognize the gather: there is no view between it and its
+ * products. */
 static bool has_several(const PlanGraph *graph, const PlanGraphOp *op) {
     return plan_graph_dims_of(graph, op)[PLAN_GRAPH_TOKENS_BATCH] > 1;
 }
@@ -70,7 +71,8 @@ static void barrier(PlanRun *run, uint8_t lane) {
     plan_builder_launch(&run->builder, lane);
 }
 
-/* Of a tensor part i of what ranks have, its own being 0, in so many rows; rows 0: all of it. */
+/* One rank's part of a tensor x. i: how many places that rank is further on the axis (0: this
+ * rank). rows: in how many rows the ranks' parts lie (PlanOperand); 0: all of x is meant. */
 typedef struct {
     PlanTensor x;
     uint64_t i;
@@ -93,7 +95,7 @@ static uint8_t lane_of_nth(PlanRun *run, uint64_t nth) {
     return nth % 2 ? lane_beside(run) : PLAN_LANE_COMPUTE;
 }
 
-/* Of its scales the part, too, where each row has one. */
+/* Multiplies one part of a. Where each row of a has a scale, it takes that part of the scales. */
 static void multiply(PlanRun *run, const PlanAsyncProduct *p, Part a, Part made, uint8_t lane) {
     Part a_scale =
         p->a_scale.elements > 1 ? (Part){p->a_scale, a.i, a.rows} : (Part){p->a_scale, 0, 0};
@@ -348,7 +350,7 @@ bool plan_async_multiply(PlanRun *run, const PlanGraphOp *op, PlanTensor x,
     return false;
 }
 
-/* Of a linear layer in 16 bits, forward or for dx. */
+/* The product of a linear layer in 16 bits, forward or for dx. */
 static PlanAsyncProduct product_of(PlanRun *run, const PlanGraphOp *layer, PlanOpKind kind) {
     const PlanGraph *graph = run->graph;
     const int64_t *d = plan_graph_dims_of(graph, layer);

@@ -18,6 +18,7 @@
 extern const char *const plan_exchange_lanes[]; /* behind the flavour's; ends with NULL */
 
 void plan_exchange_forward(PlanRun *run, const PlanGraphOp *op);
-/* Of a block that is computed again, where what was taken was kept: sums by rank alone. */
+/* The same in a block that is computed again. What other ranks sent was kept, so only the sums of
+ * rows by rank are made again. */
 void plan_exchange_again(PlanRun *run, const PlanGraphOp *op);
 void plan_exchange_backward(const PlanBackward *b);

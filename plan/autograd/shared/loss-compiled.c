@@ -12,7 +12,7 @@ static PlanTensor new_numbers(PlanRun *run, int64_t n, const char *name) {
     return plan_run_new_tensor(run, (uint64_t)n, PLAN_FP32, name);
 }
 
-/* Of each row, over all ranks' columns. */
+/* For each row, over the columns of all ranks: the largest logit, and the sum. */
 typedef struct {
     PlanTensor most, sum;
 } Softmax;

@@ -86,6 +86,7 @@ void plan_ring_drop_seed(const PlanRing *r, const PlanRingAttended *a);
 PlanRingGradients plan_ring_attend_backward(const PlanRing *r, const PlanRingHop *t,
                                             const PlanTensor *given);
 void plan_ring_drop_gradients(const PlanRing *r, const PlanRingGradients *g);
-/* Of the logarithms of the sums of all queries those that a hop's kernel reads: all, or those of
- * the second half if the hop is partial. With a reference of its own. */
+/* The part of lse (the logarithms of the sums, of all queries) that a hop's kernel reads: all of it
+ * or, if the hop is partial, that of the second half of the queries. With a reference of its
+ * own. */
 PlanTensor plan_ring_last_sums(const PlanRing *r, const PlanRingHop *t, PlanTensor lse);

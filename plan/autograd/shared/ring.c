@@ -148,8 +148,8 @@ static void add_rows(const PlanRing *r, const PlanRingShape *s, PlanTensor x, Pl
            NULL, x, y);
 }
 
-/* Of keys or values, the first rows of each head: where those are not all, the sum is put together
- * anew of its halves. */
+/* Adds a hop's gradient of keys or values to the first rows of each head of the sum. Where the hop
+ * saw half of the keys, PyTorch puts the sum together anew from two halves: a copy. */
 static PlanTensor sum_of_keys(const PlanRing *r, const PlanRingHop *t, PlanTensor x,
                               PlanTensor sum) {
     PlanRingShape shape = {r->d->batch * r->d->kv_heads, r->d->head_dim};
