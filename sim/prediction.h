@@ -111,12 +111,13 @@ typedef struct {
     const char *node_kind; /* the cluster's */
     SimTime step_ns;       /* between its own ends of steps */
     SimTime compute_ns;    /* its compute lane works */
-    SimTime works_ns;      /* the part of that in which it does so at full speed */
-    SimTime exposed_ns;    /* it has nothing to do while its collectives wait or run; */
-    SimTime lost_ns;       /* the part of that in which they waited for a rank to come */
-    SimTime waited_ns;     /* its collectives wait for a rank to come, exposed or hidden */
-    SimTime held_ns;       /* where it came last: how long after the last but one it came */
-    double n_last;         /* collectives to which it came last, a step */
+    SimTime works_ns;   /* the part of that in which it does so at full speed, had its GPU the pace
+                            * of the slowest of its kind (SIM_JITTER_GPU) */
+    SimTime exposed_ns; /* it has nothing to do while its collectives wait or run; */
+    SimTime lost_ns;    /* the part of that in which they waited for a rank to come */
+    SimTime waited_ns;  /* its collectives wait for a rank to come, exposed or hidden */
+    SimTime held_ns;    /* where it came last: how long after the last but one it came */
+    double n_last;      /* collectives to which it came last, a step */
     uint64_t peak_reserved_bytes, alloc_retries; /* the latter over the whole play */
 } SimRankBook;
 

@@ -23,7 +23,29 @@ static void read_steps(SimEvery *every) {
     sim_verdict_steps(prediction, every->barrier_ns, last);
 }
 
-static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
+static double pace_of(const SimEvery *every, uint32_t rank) {
+    return sim_jitter_factor(&every->task.options->jitter, SIM_JITTER_GPU, rank, INT32_MIN, 0);
+}
+
+static double slowest_pace(const SimEvery *every) {
+    double slowest = 0;
+    for (uint32_t rank = 0; rank < every->task.plan->world; rank++) {
+        slowest = MAX(slowest, pace_of(every, rank));
+    }
+    return slowest;
+}
+
+static SimTime works_for(const SimMember *member, int32_t after, int32_t last) {
+    const SimAccount *account = sim_device_account(member->device);
+    const SimTime *from = sim_account_step(account, after)->cause_ns;
+    const SimTime *to = sim_account_step(account, last)->cause_ns;
+    return to[SIM_CAUSE_ARITHMETIC] - from[SIM_CAUSE_ARITHMETIC] + to[SIM_CAUSE_MEMORY] -
+           from[SIM_CAUSE_MEMORY];
+}
+
+/* slowest: the pace of that GPU, of those without trouble. That others wait for it is no loss here,
+ * as where one rank that is as slow stands for all. */
+static SimRankBook read_rank(const SimEvery *every, const SimMember *member, double slowest) {
     const SimPrediction *prediction = every->task.prediction;
     const SimMeetingsBook *book = sim_meetings_book(every->meetings, member->rank);
     uint32_t n = prediction->n_steady, lane = sim_device_compute_lane(member->device);
@@ -39,18 +61,16 @@ static SimRankBook read_rank(const SimEvery *every, const SimMember *member) {
             exposed += own->collectives[kind].exposed_ns;
         }
     }
-    const SimAccount *account = sim_device_account(member->device);
-    const SimTime *before = sim_account_step(account, last - (int32_t)n)->cause_ns;
-    const SimTime *after = sim_account_step(account, last)->cause_ns;
-    SimTime works = after[SIM_CAUSE_ARITHMETIC] - before[SIM_CAUSE_ARITHMETIC] +
-                    after[SIM_CAUSE_MEMORY] - before[SIM_CAUSE_MEMORY];
+    double works =
+        slowest / pace_of(every, member->rank) * (double)works_for(member, last - (int32_t)n, last);
+    SimTime all = to == SIM_NEVER || from == SIM_NEVER ? 0 : to - from;
     SimMemoryStats memory = sim_memory_stats(sim_device_memory(member->device));
     return (SimRankBook){
         .node_kind = member->cluster == every->task.cluster ? every->task.cluster->model
                                                             : member->cluster->name,
-        .step_ns = to == SIM_NEVER || from == SIM_NEVER ? 0 : (to - from) / n,
+        .step_ns = all / n,
         .compute_ns = compute / n,
-        .works_ns = works / n,
+        .works_ns = (SimTime)MIN(works, (double)all) / n,
         .exposed_ns = exposed / n,
         .lost_ns = lost / n,
         .waited_ns = book->waited_ns / n,
@@ -106,14 +126,14 @@ void sim_every_read(SimEvery *every) {
     prediction->n_ranks = every->task.played ? 0 : every->task.plan->world;
     g_autofree SimRankBook *books = g_new0(SimRankBook, every->task.plan->world);
     uint32_t fullest = every->first, pace = every->first;
-    double most = 0;
+    double most = 0, slowest = slowest_pace(every);
     for (uint32_t rank = every->first; rank < every->task.plan->world; rank++) {
         if (!sim_every_plays(every, rank)) {
             continue;
         }
         const SimMember *member = &every->members[rank];
         SimRankBook *book = &books[rank];
-        *book = read_rank(every, member);
+        *book = read_rank(every, member, slowest);
         double full = (double)book->peak_reserved_bytes /
                       (double)sim_allocator_bytes(every->task.plan, member->cluster);
         fullest = full > most ? rank : fullest;
