@@ -124,6 +124,7 @@ GPtrArray *cli_choose_machines(char **names, char **prices, double spare_percent
         if (cluster == NULL) {
             return NULL;
         }
+        cli_cluster_note(cluster);
         keep_free(cluster, spare_percent);
         g_ptr_array_add(clusters, cluster);
     }

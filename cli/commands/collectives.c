@@ -242,6 +242,7 @@ static int show(const Options *o) {
     if (!cluster || !cli_cluster_check_nccl(o->algo, o->proto, &error)) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
+    cli_cluster_note(cluster);
     g_autofree char *wrong = wrong_with(o, cluster);
     if (wrong) {
         return cli_complain(CLI_BAD_INPUT, "%s", wrong);

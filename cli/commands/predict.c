@@ -34,6 +34,7 @@ static int predict(CliPlanSource *source, const char *name, Plan *loaded, const 
     if (!cluster) {
         return cli_complain(CLI_BAD_INPUT, "%s", error->message);
     }
+    cli_cluster_note(cluster);
     if (!cli_output_can_be_written(options->trace, &error)) {
         return cli_complain(CLI_FAILED, "%s", error->message);
     }

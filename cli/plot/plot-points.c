@@ -18,6 +18,9 @@ static bool predict(CliPoints *points, const char *network, const CliPointsPlot 
         return false;
     }
     g_autoptr(ModelCluster) cluster = cli_cluster_read(options->cluster, error);
+    if (cluster != NULL) {
+        cli_cluster_note(cluster);
+    }
     return cluster != NULL && cli_points_predict(points, source, network, cluster, error);
 }
 

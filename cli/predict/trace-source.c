@@ -19,6 +19,7 @@ static Trace *predict(CliPlanSource *source, const char *name, const char *clust
     if (cluster == NULL) {
         return NULL;
     }
+    cli_cluster_note(cluster);
     g_autoptr(Trace) trace = trace_new();
     g_autoptr(SimPrediction) prediction =
         cli_predict_play(source, name, &plan, cluster, trace, error);

@@ -71,8 +71,7 @@ static bool refuse(const ModelCluster *cluster, const char *wrong, GError **erro
     return false;
 }
 
-/* Names of clusters with these GPUs and a network between nodes, as the end of a sentence. */
-static char *networked_with(const char *model) {
+char *cli_cluster_networked_with(const char *model) {
     g_auto(GStrv) names = cli_data_names(CLI_DATA_CLUSTERS);
     g_autoptr(GPtrArray) found = g_ptr_array_new();
     for (guint i = 0; names[i] != NULL; i++) {
@@ -84,15 +83,15 @@ static char *networked_with(const char *model) {
     }
     g_ptr_array_add(found, NULL);
     g_autofree char *list = g_strjoinv(", ", (char **)found->pdata);
-    return found->len > 1 ? g_strdup_printf(" that has one (with these GPUs: %s)", list)
-                          : g_strdup(" that has one");
+    return found->len > 1 ? g_strdup_printf(" (with these GPUs: %s)", list) : g_strdup("");
 }
 
 static bool refuse_alone(const ModelCluster *cluster, GError **error) {
-    g_autofree char *others = networked_with(cluster->model);
-    g_autofree char *wrong = g_strdup_printf("its file has no network between nodes; give it "
-                                             "[inter_node] in a copy, or name a cluster%s",
-                                             others);
+    g_autofree char *others = cli_cluster_networked_with(cluster->model);
+    g_autofree char *wrong =
+        g_strdup_printf("its file has no network between nodes; give it "
+                        "[inter_node] in a copy, or name a cluster that has one%s",
+                        others);
     return refuse(cluster, wrong, error);
 }
 

@@ -28,6 +28,11 @@ bool cli_cluster_can_grow(const ModelCluster *cluster);
 /* One of these changes, without its colon. */
 bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **error);
 
+/* " (with these GPUs: ...)": clusters with a network between nodes; "" for none. Transfer full. */
+char *cli_cluster_networked_with(const char *model);
+/* A note where several nodes are of a file that says only of one how collectives were measured. */
+void cli_cluster_note(const ModelCluster *cluster);
+
 /* Refuses a name for --nccl-algo or --nccl-proto that NCCL does not know. NULL: not given. */
 bool cli_cluster_check_nccl(const char *algo, const char *proto, GError **error);
 /* Forces what is not NULL; false where the cluster has no NCCL to be forced. */

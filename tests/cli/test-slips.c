@@ -135,6 +135,24 @@ static void slips_in_keys(void) {
            "cluster dgx-h100: behind its name stand :NODES or :SECTION.KEY=VALUE, not ':16nodes'");
     expect("predict gpt-toy --cluster h200-node:2", 2, "",
            "with these GPUs: h200-kempner, h200-p5e)");
+    static const char mine[] = "[cluster]\nlike = %s\n[topology]\nnodes = 4\n[inter_node]\n"
+                               "nic_gb_per_s = 50\n";
+    g_autofree char *alone = g_strdup_printf(mine, "h200-node");
+    g_autofree char *of_several = g_strdup_printf(mine, "h200-p5e");
+    write_file("mine.ini", alone);
+    static const char *const notes[] = {
+        "predict gpt-toy -n 16 --cluster mine.ini", "choose gpt-toy -n 16 --cluster mine.ini",
+        "diagnose gpt-toy -n 16 --cluster mine.ini", "collectives -n 16 --cluster mine.ini"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(notes); i++) {
+        expect(
+            notes[i], 0, "",
+            "note: mine has no far_latency_factor, far_extra_us, ... in [collectives], so "
+            "between nodes NCCL's own estimate is taken, and measured collectives are slower; be "
+            "like a cluster of several nodes (with these GPUs: h200-kempner, h200-p5e), or give");
+    }
+    write_file("mine.ini", of_several);
+    g_auto(Result) quiet = run(notes[0]);
+    g_assert_null(strstr(quiet.err, "note: mine"));
     expect("predict gone.json --cluster dgx-h100", 2, "", "gone.json: there is no such file");
 }
 
