@@ -18,6 +18,7 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
     }
     if (asked->most_days > 0 && chosen->choices->len > 0) {
         cli_chosen_keep_in_time(chosen, asked->tokens, asked->most_days);
+        cli_chosen_rank(chosen);
     }
     if (asked->most_price > 0 && chosen->choices->len > 0) {
         cli_chosen_keep_affordable(chosen, asked->tokens, asked->most_price);

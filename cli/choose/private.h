@@ -13,9 +13,11 @@ bool cli_choose_baseline(const CliChooseAsked *asked, CliChosen *chosen, GError 
 /* Predicts what the source says; settings stay NULL. Fails where that is refused. */
 bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,
                         CliChoice *ret, GError **error);
-/* Leaves out what takes more days; what is left stays in its order. */
+/* By price where all have one, else by speed; again where some were left out. */
+void cli_chosen_rank(CliChosen *chosen);
+/* Leaves out what takes more days. */
 void cli_chosen_keep_in_time(CliChosen *chosen, double tokens, double most_days);
-/* Leaves out what costs more, likewise. Every machine has a price. */
+/* Leaves out what costs more. Every machine has a price. */
 void cli_chosen_keep_affordable(CliChosen *chosen, double tokens, double most_price);
 /* "key=value" of each key. Transfer full. */
 char **cli_choice_settings(char **keys, char **values);

@@ -276,11 +276,11 @@ static void append_legend(GString *text, const Columns *columns, const CliChosen
     if (columns->training) {
         g_autofree char *tokens = tokens_text(view->tokens);
         bool evaluates = strstr(cli_choice_at(chosen, 0)->strategy, "\neval_batches = ") != NULL;
-        g_string_append_printf(text, "%s%sdays: for %s tokens%s%s\n",
+        g_string_append_printf(text, "%s%sdays: for %s tokens%s, without the time of restarts%s\n",
                                columns->energy ? "MWh, " : "",
                                columns->price ? "price (in the currency of --price), " : "", tokens,
                                columns->energy || columns->price ? ", GPUs only" : "",
-                               evaluates ? ", without the time of evaluations" : "");
+                               evaluates ? ", saving and evaluations" : " and saving");
     }
     bool any_tight = false;
     for (guint i = 0; i < shown->len; i++) {

@@ -412,7 +412,7 @@ static int compare(gconstpointer a, gconstpointer b, gpointer chosen) {
 }
 
 /* Equal ones stay in the order in which they were tried. */
-static void rank(CliChosen *chosen) {
+void cli_chosen_rank(CliChosen *chosen) {
     chosen->by_price = chosen->choices->len > 0;
     for (guint i = 0; i < chosen->choices->len; i++) {
         chosen->by_price &= g_array_index(chosen->choices, CliChoice, i).price_per_billion > 0;
@@ -449,7 +449,7 @@ static CliChosen *search_range(const CliRange *range, CliProgress *progress, GEr
     if (chosen->n_predicted + chosen->n_refused == 0) {
         chosen->refusal = g_strdup(cli_range_no_row(range));
     }
-    rank(chosen);
+    cli_chosen_rank(chosen);
     return g_steal_pointer(&chosen);
 }
 

@@ -67,6 +67,10 @@ def check_deadline(run):
     # Of 32 GPUs 72 are 2.22 times as many: whole nodes, rounded up.
     if status or 'nothing finishes in time, so late.ini' not in err or '-n 72 --cluster dgx-h100:9' not in out:
         said.append('%s%s' % (out, err))
+    for share, is_told in ((1.05, True), (9, False)):
+        out = ' '.join(run('choose', *words, '--days', '%.17g' % (share * days[0]))[1].split())
+        if ('days only if steps take at most so much more than predicted: row 1 5.0 %' in out) != is_told:
+            said.append('what an error would make late, %s: %s' % (share, out))
     out = run('choose', *words, '--days', '1')[1]
     if 'nothing that fits finishes in 1 day; the fastest' not in out:
         said.append(out)
@@ -137,6 +141,10 @@ def check_clusters_without_a_row(run):
     _, out, _ = run('choose', 'gpt2', '-n', '8', '--cluster', 'a100-node', '--cluster', 'dgx-h100', '--price', 'dgx-h100=2')
     if 'no price of a100-node is known' not in out or 'not listed' in out:
         said.append(out)
+    _, out, _ = run('choose', 'gpt-10b', '--cluster', 'a100-node', '--cluster', 'dgx-h100', '--price', 'dgx-h100=2', '--tokens',
+                    '1T', '--days', '%.17g' % (0.9 * days))
+    if 'ranked by price per token' not in out or 'not listed: a100-node' not in out or 'no price' in out:
+        said.append('a price that no row needs: ' + out)
     return said
 
 

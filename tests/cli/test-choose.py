@@ -243,7 +243,7 @@ def check_four_bits(run):
 
 
 def check_small_amounts(run):
-    """What a short training takes is shown in three digits; that evaluations are left out is said."""
+    """What a short training takes is shown in three digits; what time is left out is said."""
     words = ['gpt2', '-n', '8', '--cluster', 'a100-node', '--micro-batch', '8', '--sharding', 'full',
              '--checkpointing', 'none', '--price', '2', '--tokens', '10M']
     row = run.json('choose', *words)['choices'][0]
@@ -252,9 +252,9 @@ def check_small_amounts(run):
     cells = re.search(r'^  1 +(.*)$', out, re.M).group(1).split()
     wanted = ['%#.3g' % (row['kwh_per_billion_tokens'] / 1e5), '%#.3g' % row['price'], '%#.3g' % row['days']]
     said = [] if cells[-3:] == wanted else ['%s, not %s' % (cells[-3:], wanted)]
-    for text, is_told in ((out, False), (evaluated, True)):
-        if ('GPUs only, without the time of evaluations' in flat(text)) != is_told:
-            said.append('evaluations: ' + text)
+    for text, told in ((out, 'restarts and saving'), (evaluated, 'restarts, saving and evaluations')):
+        if 'GPUs only, without the time of ' + told not in flat(text):
+            said.append('what days lack: ' + text)
     return said
 
 
