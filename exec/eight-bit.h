@@ -12,7 +12,7 @@ typedef struct {
     KernelState8bit exp_avg, exp_avg_sq;
 } ExecStates8bit;
 
-/* Of a step, or of either half of one: what the op names of both states, else NULL. */
+/* The states of an op that is a step, or one half of one; NULL for what the op does not name. */
 ExecStates8bit exec_states_8bit(const ExecTask *t);
-/* Of all steps, whose attributes begin alike. */
+/* The numbers of a step; the attributes of all such ops begin alike. */
 KernelAdamOne exec_adam_one(const ExecTask *t);

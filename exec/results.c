@@ -24,7 +24,7 @@ void exec_results_clear(ExecResults *results) {
     g_clear_pointer(&results->step_ms, g_free);
 }
 
-/* Of stages the last one's ranks alone have a loss. */
+/* In a pipeline only the last stage's ranks have a loss. */
 bool exec_results_add_step(ExecResults *results, const ExecPlay *play, GError **error) {
     unsigned step = results->n_steps;
     double loss = play->losses[step], has_one = !isnan(loss);

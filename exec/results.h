@@ -25,11 +25,12 @@ bool exec_results_speaks(const ExecComm *comm); /* one rank of a play does */
 bool exec_results_add_step(ExecResults *results, const ExecPlay *play, GError **error);
 void exec_results_print_json(const ExecResults *results, const ExecPlay *play);
 void exec_results_print_summary(const ExecResults *results, const ExecPlay *play);
-/* Of all ranks, by rank 0; with a beat of each one's watchdog for each rank whose rows it has. */
+/* Writes the rows of all ranks; rank 0 does. Every rank's watchdog gets a beat for each rank whose
+ * rows have come. */
 bool exec_results_write_trace(const ExecResults *results, const ExecPlay *play, const char *path,
                               ExecWatchdog *watchdog, GError **error);
-/* Of a play that ran out of memory: this rank's rows up to there. They go beside the trace that was
- * asked for, so that a good one of an earlier run stays: to PATH.oom.RANK. */
+/* For a play that ran out of memory: writes this rank's rows up to that moment. They go beside the
+ * trace that was asked for, to PATH.oom.RANK, so that a good trace of an earlier run stays. */
 char *exec_results_oom_path(const ExecPlay *play, const char *path); /* transfer full */
 bool exec_results_write_oom(const ExecResults *results, const ExecPlay *play, const char *path,
                             GError **error);

@@ -278,7 +278,8 @@ static bool take(const Fork *fork, gsize box, gpointer to, gsize n, GError **err
     return true;
 }
 
-/* Of an exchange each puts a block and then takes one, so neither waits for the other in vain. */
+/* In an exchange each rank puts a block and then takes one, so neither waits for the other in
+ * vain. */
 static bool talk(gpointer self, const ExecTalk *talk, GError **error) {
     const Fork *fork = self;
     const Group *group = &fork->groups[PLAN_AXIS_PIPELINE];

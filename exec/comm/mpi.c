@@ -115,7 +115,7 @@ static bool all_gather(gpointer self, const ExecCollective *call, GError **error
            exec_mpi_finish(&request, 1, "MPI_Iallgather", error);
 }
 
-/* Of n numbers of a sum that is there, so many ranks' mean, if it is asked for. */
+/* Makes n numbers, which are the sum over so many ranks, their mean if that is asked for. */
 static void divide_mean(const ExecCollective *call, uint64_t n, int ranks) {
     if (call->reduction == PLAN_REDUCTION_MEAN) {
         exec_scale(call->taken, call->dtype, 1.0f / (float)ranks, n);

@@ -24,7 +24,7 @@ typedef struct _ExecData ExecData;
 
 /* A token is one byte of the file, or two (little-endian). */
 ExecData *exec_data_open(const char *path, unsigned token_bytes, GError **error);
-/* Of a traced network, a safetensors file instead (inputs.h). */
+/* The same for a traced network, whose data are a safetensors file (inputs.h). */
 ExecData *exec_data_open_tensors(const char *path, GError **error);
 void exec_data_free(ExecData *data); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecData, exec_data_free)

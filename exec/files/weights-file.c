@@ -75,7 +75,7 @@ static bool write_at(const ExecWeightsFile *file, gconstpointer from, uint64_t n
     return true;
 }
 
-/* Of which nothing is there yet. */
+/* A record of a file of which nothing is on the disk yet. */
 static ExecWeightsFile *file_of(const Plan *plan, const char *header) {
     ExecWeightsFile *file = g_new0(ExecWeightsFile, 1);
     file->plan = plan;

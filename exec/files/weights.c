@@ -76,7 +76,7 @@ static bool find_tensor(const ExecWeights *weights, const PlanParameter *paramet
     return true;
 }
 
-/* Of a traced network, whose plan calls it by its name. */
+/* Whether it is a buffer of a traced network: the plan then has a call with its name. */
 static bool is_buffer(const Plan *plan, const char *name) {
     g_autofree char *call = g_strconcat("buffer ", name, " > 1", NULL);
     for (uint32_t i = 0; i < plan->n_calls; i++) {

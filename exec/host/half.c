@@ -19,7 +19,7 @@ typedef struct {
 
 static GPrivate scratch_of_thread = G_PRIVATE_INIT(g_free);
 
-/* Of this thread, until it asks again. */
+/* This thread's scratch memory, until it asks again. */
 static gpointer scratch(size_t bytes) {
     Scratch *mine = g_private_get(&scratch_of_thread);
     if (!mine || mine->bytes < bytes) {

@@ -13,7 +13,8 @@
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-/* Of one sequence: operands have all its rows, of which the last q_rows and first kv_rows count. */
+/* One sequence. Its operands have all rows, but only the last q_rows queries and the first kv_rows
+ * keys take part. */
 typedef struct {
     KernelAttentionShape shape;
     size_t seq, q_row;                /* numbers of a token in q, o and their gradients */
@@ -156,7 +157,7 @@ static float logistic(float x) {
     return 1 / (1 + expf(-x));
 }
 
-/* Of large numbers of either sign, too. */
+/* Large numbers of either sign do not overflow. */
 static float log_logistic(float x) {
     return fminf(x, 0) - log1pf(expf(-fabsf(x)));
 }

@@ -106,7 +106,7 @@ static void spread_counted(const ExecTask *t) {
     }
 }
 
-/* Of all ranks' columns, of which this rank has as many as each other. */
+/* Picks the target's number out of the columns of all ranks, each of which has as many. */
 static bool pick_targets(const ExecTask *t) {
     return kernel_pick_targets_f32(
         f32(t, PICK_TARGETS_PICKED), bytes(t, PICK_TARGETS_MASK), f32(t, PICK_TARGETS_X),

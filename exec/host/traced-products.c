@@ -85,7 +85,7 @@ bool host_run_addmm(TracedRun *r, const TracedRule *rule, GError **error) {
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-/* Of each head of each sequence, where its parts lie: [batch, heads, seq, dim]. */
+/* Where the operands of each sequence's each head lie: [batch, heads, seq, dim]. */
 typedef struct {
     const float *q, *k, *v;
     const KernelTensor *bias; /* NULL: none */

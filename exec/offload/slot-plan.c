@@ -3,7 +3,7 @@
 #include "exec/error.h"
 #include "plan/op/names.h"
 
-/* Of a slot, what an op works on. */
+/* The part of a slot that an op works on. */
 typedef struct {
     int64_t slot;
     uint64_t offset, n; /* elements */
@@ -37,7 +37,7 @@ PlanDtype exec_slot_dtype_in(GHashTable *dtypes, uint32_t slot) {
                : PLAN_FP32;
 }
 
-/* Of ops that have n elements of a slot, which all say so first. */
+/* The slot of an op that works on n elements of one; such ops have its number in the same dim. */
 static uint32_t slot_of(const PlanRole *role, const PlanOp *op) {
     return (uint32_t)plan_op_dims(role, op)[TO_HOST_SLOT];
 }

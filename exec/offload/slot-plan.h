@@ -23,7 +23,7 @@ unsigned exec_slots_of_optimizer(const PlanRole *role, const PlanOp *op);
 
 /* Slot: PlanDtype, of those in which something moves or steps. g_hash_table_unref(). */
 GHashTable *exec_slot_dtypes(const PlanRole *role);
-/* Of a table of these; fp32 where it has none. */
+/* A slot's dtype in such a table; fp32 for a slot that it does not have. */
 PlanDtype exec_slot_dtype_in(GHashTable *dtypes, uint32_t slot);
 
 /* False with error: the op has a slot that cannot be, or more elements of one than any tensor of

@@ -30,5 +30,5 @@ PlanDtype exec_slots_dtype(const ExecSlots *slots, uint32_t slot);
  * until the slot is asked for more. */
 gpointer exec_slots_at(ExecSlots *slots, uint32_t slot, gsize numbers, GError **error);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecSlots, exec_slots_free)
-/* Of all slots together. */
+/* The bytes of all slots together. */
 uint64_t exec_slots_bytes(ExecSlots *slots);

@@ -32,8 +32,8 @@ bool traced_is_known(const ExecContext *context, const PlanOp *op,
                      const char *(*why_of)(const TracedRule *rule, const TracedCall *call),
                      GError **error);
 
-/* Of "buffer NAME > OPERAND", a text that asks for a buffer of the weights' file, the name;
- * transfer full. */
+/* The name in "buffer NAME > OPERAND", a text that asks for a buffer of the weights' file. Transfer
+ * full. */
 char *traced_buffer_of(const char *text);
 
 /* One function for each name in calls.def: why.c and shapes.c. */

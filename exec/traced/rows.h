@@ -15,12 +15,12 @@ static inline size_t traced_width(const KernelTensor *t) {
     return t->n_dims ? t->sizes[t->n_dims - 1] : 1;
 }
 
-/* Of logits: one row may have no side of its own. */
+/* How many rows logits have; a single row may have no side of its own. */
 static inline size_t traced_rows(const KernelTensor *t) {
     return t->n_dims > 1 ? t->sizes[0] : 1;
 }
 
-/* Of the sides that the argument lists, which are normalized together. */
+/* How many numbers are normalized together: the product of the sides that the argument lists. */
 static inline size_t traced_norm_width(const TracedCall *call, unsigned list) {
     size_t width = 1;
     for (unsigned i = 0; i < traced_arg(call, list)->n; i++) {

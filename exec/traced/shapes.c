@@ -14,12 +14,12 @@ static bool is_side_of(const TracedArg *arg, const TracedArg *side) {
     return side->integer >= -n && side->integer < n;
 }
 
-/* Of as many elements, however they are arranged. */
+/* Whether both have as many elements, however these are arranged. */
 static bool are_alike(const TracedArg *a, const TracedArg *b) {
     return a->tensor.n_dims == b->tensor.n_dims && count(a) == count(b) && count(a) > 0;
 }
 
-/* Of as many elements, where it is there at all. */
+/* Whether it has that many elements, or is not given at all. */
 static bool has_count(const TracedArg *arg, size_t wanted) {
     return arg->of != TRACED_TENSOR || count(arg) == wanted;
 }

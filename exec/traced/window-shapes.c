@@ -14,7 +14,7 @@ static bool are_same(const KernelTensor *a, const KernelTensor *b) {
     return all;
 }
 
-/* Of this shape, where it is asked for at all. */
+/* Whether it has this shape, or is not asked for at all. */
 static bool is_asked_as(const TracedCall *c, unsigned i, const KernelTensor *shape) {
     return !traced_makes(c, i) || are_same(traced_made(c, i), shape);
 }

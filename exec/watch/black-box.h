@@ -19,7 +19,7 @@ enum {
     EXEC_DOING_HOST = PLAN_MAX_LANES /* the host's word, after those of the lanes */
 };
 
-/* Of one rank. A word is 0 before the first instruction. */
+/* What one rank is doing. A word is 0 before the first instruction. */
 typedef struct {
     _Atomic uint64_t words[PLAN_MAX_LANES + 1];
 } ExecDoing;
