@@ -6,7 +6,7 @@
 
 #include "sim/prediction.h"
 
-/* Of the steady steps: the sum of their shares. */
+/* The mean time of a steady step: the sum of what each cause takes of it. */
 double sim_mean_step_ns(const SimPrediction *prediction);
 /* Nearest rank: the smallest time that at least 95 % of the steady steps do not exceed. */
 SimTime sim_p95_step_ns(const SimPrediction *prediction);

@@ -23,7 +23,8 @@ static void add(SimWork *work, const PlanRole *role, const ModelCluster *cluster
     }
 }
 
-/* Of passes that are not written too, one after the other, so that the sum is rounded as theirs. */
+/* Passes that are not written out count, too. They are added one after the other, so that the sum
+ * is rounded as if they were written. */
 SimWork sim_work_of_step(const PlanRole *role, const ModelCluster *cluster, SimWorkKind kind) {
     SimWork work = {0};
     uint32_t n = role->n_instrs[PLAN_SECTION_STEADY];

@@ -52,7 +52,7 @@ static bool is_plain(PlanOpKind kind) {
            (plan_op_info(kind)->n_lists == 0 || is_of_fsdp(kind));
 }
 
-/* Of a step: what its loop does, and what it makes of text. */
+/* What a step costs before its first instruction: what the loop does, and making tokens of text. */
 static double loop_us(const Plan *plan, const ModelCluster *cluster) {
     return cluster->host_loop_us + (double)plan->tokens_per_rank * cluster->host_token_us;
 }

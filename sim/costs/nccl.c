@@ -30,7 +30,7 @@ static bool is_sent(PlanOpKind kind) {
     return kind == PLAN_OP_PASS_ON || plan_op_is_of_stages(kind);
 }
 
-/* Of a ring. */
+/* How many steps a ring takes. */
 static double steps_of(const Asked *a) {
     double n = a->group->ranks;
     return a->kind == PLAN_OP_ALL_REDUCE  ? 2 * (n - 1)

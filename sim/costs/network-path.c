@@ -15,7 +15,7 @@ static Rings rings_among(const ModelCluster *cluster, uint32_t gpus) {
                      : (Rings){1, cluster->intra_node_pcie_gb_per_s, false};
 }
 
-/* Of ranks on one node: gpus has a bit for each. */
+/* The links among some GPUs of a node, as bits; gpus has a bit for each of them. */
 static uint64_t links_among(const ModelCluster *cluster, uint32_t gpus) {
     if (!cluster->has_nvlinks || model_cluster_links_share(cluster, gpus) == 0) {
         return SIM_LINKS_NODE;
@@ -177,7 +177,7 @@ static bool fill_nodes_evenly(Groups groups, uint64_t a_node) {
            (block % a_node == 0 && (a_node % stride == 0 || stride % a_node == 0));
 }
 
-/* Of the groups that begin with one of these ranks. */
+/* The slowest path among the groups that begin with one of these ranks. */
 static SimNetworkPath slowest_of(const ModelCluster *cluster, Groups groups, uint32_t first,
                                  uint32_t end) {
     uint64_t a_node = cluster->topology_gpus_per_node;

@@ -64,7 +64,7 @@ double sim_collective_speed(const SimNetworkCost *cost, double share) {
     return beside > 0 ? (cost->latency_ns + cost->transfer_ns) / beside : 1;
 }
 
-/* Of one rank's lanes that work, each a thread. */
+/* At what speed each of a rank's working lanes runs; each is a thread that wants a core. */
 static double core_speed(const SimUse *const *running, unsigned n, double cores) {
     double wanted = 0;
     for (unsigned i = 0; i < n; i++) {

@@ -79,8 +79,8 @@ void sim_memory_append_waits(const SimMemory *memory, MemoryEvent newest, Memory
  * order. */
 void sim_memory_rename(SimMemory *memory, const uint32_t *from, const uint32_t *to, uint32_t n);
 
-/* Of an evaluation: what is allocated at most, and all three as they stand behind its last change.
- * All 0: there is none. */
+/* Memory in an evaluation: the most that is allocated, and all three totals after its last change.
+ * All 0: there is no evaluation. */
 typedef struct {
     uint64_t most_allocated_bytes;
     MemoryTotals last;

@@ -66,7 +66,7 @@ static void keep(SimCommunicator *communicator, const uint32_t *numbers) {
     g_array_set_size(communicator->links, n);
 }
 
-/* Of every kind that is used one link stays. */
+/* One link of every kind that is used stays, and the links are numbered anew. */
 static void renumber(SimCommunicators *communicators, const Sorter *sorter) {
     uint32_t n_links = sorter->fabric->n_links;
     g_autofree uint32_t *least = least_of_kinds(sorter), *numbers = g_new(uint32_t, n_links);

@@ -66,7 +66,7 @@ static double most_of(const SimCommunicator *communicator, const Maker *maker) {
     return fmin(most, 1);
 }
 
-/* Of no ranks and no links yet; most: ranks that it may come to have. */
+/* Adds a communicator without ranks and links. most: how many ranks it may come to have. */
 static SimCommunicator *add_communicator(Maker *maker, uint32_t slot, uint32_t other_slot,
                                          uint32_t most) {
     SimCommunicator *communicator = &maker->made->all[maker->made->n++];

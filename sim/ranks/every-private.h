@@ -52,7 +52,7 @@ static inline bool sim_every_plays(const SimEvery *every, uint32_t rank) {
     return !every->task.played || every->task.played[rank];
 }
 
-/* Of no members yet. */
+/* A play that has no members yet. */
 SimEvery *sim_every_new(const SimTask *task);
 void sim_every_free(SimEvery *every);
 /* limited: by the memory that there is. trace: the one to fill, or NULL. */
@@ -68,7 +68,7 @@ void sim_every_run(gpointer self);
 
 /* The prediction, of a play that came to its end. */
 void sim_every_read(SimEvery *every);
-/* Of the prediction what no play is needed for. */
+/* Fills in the part of the prediction that needs no play. */
 void sim_every_read_flops(SimEvery *every);
 /* The prediction, of a play that a rank ended for want of memory. */
 void sim_every_read_oom(SimEvery *every);
