@@ -85,7 +85,8 @@ typedef enum {
 typedef enum {
     MODEL_GATE_SILU,
     MODEL_GATE_GELU_TANH,
-    MODEL_GATE_GELU_ERF
+    MODEL_GATE_GELU_ERF,
+    MODEL_GATE_NONE /* there is none: the hidden layer is the square of a ReLU */
 } ModelGate;
 
 /* GELU's form; a file has these words in small. */
@@ -155,6 +156,7 @@ typedef struct {
     /* llama: every Nth block looks back all the way; the others rotate by local_rope_base. 0: there
      * are no such others. */
     uint64_t global_every;
+    bool global_first; /* the first of so many does, and not the last */
     double local_rope_base;
     /* llama: how many tokens a token sees, in those others or in all blocks; 0: all before it. */
     uint64_t window;

@@ -198,13 +198,17 @@ static bool is_gemma2(const ModelNetwork *n) {
  * EXAONE 4; or Gemma's, whose other ways come with its norms. */
 static bool has_recorded_norms(const ModelNetwork *n) {
     bool of_head = n->qk_norm == MODEL_QK_NORM_HEAD;
-    bool is_exaone =
-        n->norm_at == MODEL_NORM_AFTER && of_head && !n->experts && !n->window && !n->no_rope_every;
+    bool is_exaone = n->norm_at == MODEL_NORM_AFTER && of_head && !n->experts &&
+                     n->gate == MODEL_GATE_SILU && n->no_rope_every == n->global_every &&
+                     !n->window == !n->global_every && !n->global_first;
+    bool is_arcee = n->gate == MODEL_GATE_NONE && n->qk_norm == MODEL_QK_NORM_NONE && !n->experts &&
+                    !n->window && !n->no_rope_every && !n->residual_scale && !n->gate_up_joined &&
+                    !n->qkv_bias;
     bool is_olmo = n->norm_at == MODEL_NORM_AFTER && n->qk_norm == MODEL_QK_NORM_WIDTH &&
                    !n->experts && !n->no_rope_every && n->gate == MODEL_GATE_SILU &&
                    !n->norms_from_one && !n->window == !n->global_every;
     bool is_plain = (is_exaone || n->norm_at == MODEL_NORM_BEFORE) &&
-                    n->qk_norm != MODEL_QK_NORM_WIDTH && n->gate == MODEL_GATE_SILU &&
+                    n->qk_norm != MODEL_QK_NORM_WIDTH && (is_arcee || n->gate == MODEL_GATE_SILU) &&
                     n->local_rope_base == 0;
     bool is_gemma = n->norms_from_one && !n->experts && n->embed_scale > 0 && !n->attention_cap &&
                     (of_head ? n->norm_at == MODEL_NORM_BOTH && n->local_rope_base > 0
@@ -294,9 +298,15 @@ static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
          "local_rope_base is of the blocks between those that global_every counts; give it too"},
         {n->global_every && !n->local_rope_base && !n->window, "global_every",
          "global_every says which blocks have no window and no local_rope_base; give one of them"},
+        {n->global_first && !n->global_every, "global_at",
+         "global_at says which of so many blocks looks back all the way; give global_every too"},
         {n->window == 1, "window", "window must be at least 2, or 0 for none"},
-        {n->global_every && (n->rope != MODEL_ROPE_REAL || n->no_rope_every), "global_every",
-         "global_every is known with rope = real, of blocks that all turn"},
+        {n->global_every && (n->rope != MODEL_ROPE_REAL ||
+                             (n->no_rope_every && (n->no_rope_every != n->global_every ||
+                                                   n->code != MODEL_CODE_TRANSFORMERS))),
+         "global_every",
+         "global_every is known with rope = real, of blocks that all turn, or of transformers' own "
+         "modules of which those that look back all the way do not (no_rope_every)"},
     };
     return are_kept(rules, G_N_ELEMENTS(rules), ini, error);
 }
@@ -304,6 +314,8 @@ static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
 static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
     bool is_copied = n->cache == MODEL_CACHE_COPIED;
     const Rule rules[] = {
+        {n->gate == MODEL_GATE_NONE && n->code != MODEL_CODE_TRANSFORMERS, "gate",
+         "gate = none is known of transformers' own modules; set code = transformers"},
         {n->experts && n->gate != MODEL_GATE_SILU, "gate",
          "experts are opened by SiLU; set gate = silu"},
         {n->residual_scale && n->norm_at != MODEL_NORM_BEFORE, "residual_scale",

@@ -170,7 +170,8 @@ bool model_config_gelu(const ModelConfig *c, const char *name, const char *other
 
 /* Mistral's window is 4096 unless its file says otherwise, and so are Gemma 3's and OLMo 3's. */
 static bool read_window(const ModelConfig *c, gint64 *ret_window) {
-    static const char *const windowed[] = {"mistral", "gemma2", "gemma3_text", "olmo3", NULL};
+    static const char *const windowed[] = {"mistral", "gemma2",  "gemma3_text",
+                                           "olmo3",   "exaone4", NULL};
     const char *model_type = model_config_text(c, "model_type", "");
     bool is_asked = g_str_has_prefix(model_type, "qwen") || g_str_equal(model_type, "smollm3");
     JsonNode *node = model_config_field(c, "sliding_window");
@@ -194,8 +195,9 @@ enum {
 /* Of Qwen's the last blocks slide, and StarCoder 2 is of a family without windows: their sequences
  * end where the window does, for within it attention is causal and no more. */
 bool model_config_seq(const ModelConfig *c) {
-    static const char *const planned[] = {"mistral",     "mixtral", "phi3", "gemma2",
-                                          "gemma3_text", "olmo3",   NULL};
+    static const char *const planned[] = {"mistral", "mixtral",   "phi3",
+                                          "gemma2",  "ministral", "gemma3_text",
+                                          "olmo3",   "exaone4",   NULL};
     JsonNode *node = model_config_field(c, "max_position_embeddings");
     gint64 window;
     const char *model_type = model_config_text(c, "model_type", "");

@@ -82,8 +82,9 @@ static bool types_are_sound(const ModelConfig *c) {
  */
 static void append_code(const ModelConfig *c, const char *model_type) {
     static const char *const recorded[] = {
-        "llama", "mistral", "qwen2",       "qwen3",   "mixtral", "qwen3_moe", "granite", "smollm3",
-        "phi3",  "gemma",   "gemma3_text", "exaone4", "gemma2",  "olmo2",     "olmo3",   NULL};
+        "llama",   "mistral", "qwen2",     "qwen3", "mixtral",     "qwen3_moe",
+        "granite", "smollm3", "phi3",      "gemma", "gemma3_text", "exaone4",
+        "arcee",   "gemma2",  "ministral", "olmo2", "olmo3",       NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
@@ -138,6 +139,8 @@ static const Type types[] = {
     {"llama", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
     {"mistral", "llama", LLAMA_NUMBERS_OF(":8") "head_dim=head_dim?", "attention_dropout:0", false,
      model_config_rest_of_llama},
+    {"ministral", "llama", LLAMA_NUMBERS_OF(":8") "head_dim=head_dim?", "attention_dropout:0",
+     false, model_config_rest_of_ministral},
     {"qwen2", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim?", "attention_dropout:0", false,
      model_config_rest_of_llama},
     {"qwen3", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim:128", "attention_dropout:0",
@@ -164,6 +167,7 @@ static const Type types[] = {
     {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
     {"exaone4", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim?", "attention_dropout:0", false,
      model_config_rest_of_exaone4},
+    {"arcee", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_arcee},
     {"gemma", "llama", LLAMA_NUMBERS_OF(":16") "head_dim=head_dim:256", "attention_dropout:0", true,
      model_config_rest_of_gemma},
     {"gemma2", "llama", GEMMA2_NUMBERS, "attention_dropout:0", true, model_config_rest_of_gemma2},
@@ -204,15 +208,42 @@ static const struct {
     {"glm4", "rotates pairs that lie side by side, in a part of each head"},
     {"ernie4_5", "rotates pairs that lie side by side, in fp32"},
     {"helium", "rotates pairs that lie side by side"},
-    {"cohere", "has a LayerNorm without bias, written out, for attention and hidden layer both"},
-    {"cohere2", "has a LayerNorm without bias, written out, for attention and hidden layer both"},
+    {"cohere",
+     "has a LayerNorm without bias, written out, for attention and hidden layer both, and "
+     "rotates pairs that lie side by side, in fp32"},
+    {"cohere2",
+     "has a LayerNorm without bias, written out, for attention and hidden layer both, and "
+     "rotates pairs that lie side by side, in fp32"},
     {"stablelm",
      "has a LayerNorm before a hidden layer with a gate, and rotates a part of each head"},
     {"nemotron", "has a LayerNorm of one more than its weights, and a squared ReLU"},
-    {"arcee", "has a squared ReLU without a gate behind RMSNorm"},
     {"apertus", "has the activation xIELU"},
     {"olmo", "has norms without weights"},
     {"hunyuan_v1_dense", "norms queries and keys behind their rotation"},
+    {"ministral3", "multiplies queries by how far behind the first training's length they stand"},
+    {"glm4_moe", "rotates a part of each head, beside experts scored by sigmoids"},
+    {"minimax_m2", "rotates a part of each head, beside experts scored by sigmoids"},
+    {"qwen2_moe", "has a gate of its own for the expert that every token goes to"},
+    {"phimoe", "has a LayerNorm before experts, which a sparse mixer chooses"},
+    {"ernie4_5_moe", "rotates pairs that lie side by side, beside experts chosen by a bias"},
+    {"vaultgemma", "caps attention's scores by tanh, without norms behind its layers"},
+    {"gemma3n_text", "has several streams, and embeddings for each block"},
+    {"falcon", "has one layer for q, k and v, whose rows hold them by groups of heads"},
+    {"bloom", "adds positions to its scores in the product that makes them, behind a norm of the "
+              "embeddings"},
+    {"gptj", "rotates pairs that lie side by side, in a part of each head"},
+    {"codegen", "rotates pairs that lie side by side, in a part of each head"},
+    {"gpt_neo", "has scores in memory that are not scaled, and windows in every other block"},
+    {"gpt_bigcode", "has one head of keys and values, by the layer that makes q"},
+    {"dbrx", "clamps q, k and v, and has a LayerNorm without bias before experts"},
+    {"persimmon", "norms each head of q and k by a LayerNorm, and has a squared ReLU"},
+    {"nanochat", "has norms without weights, and a squared ReLU"},
+    {"lfm2", "has short convolutions in most blocks"},
+    {"granitemoehybrid", "has a state-space layer (Mamba 2) in most blocks"},
+    {"bamba", "has a state-space layer (Mamba 2) in most blocks"},
+    {"nemotron_h", "has a state-space layer (Mamba 2) in most blocks"},
+    {"falcon_h1", "has a state-space layer (Mamba 2) beside attention"},
+    {"jamba", "has a state-space layer (Mamba) in most blocks"},
     {"qwen3_next", "has linear attention (a gated delta rule) in most blocks"},
     {"qwen3_5_text", "has linear attention (a gated delta rule) in most blocks"},
 };

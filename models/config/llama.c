@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "models/config/families.h"
 
@@ -39,7 +40,7 @@ static bool append_llama(const ModelConfig *c) {
     }
     append_norms(c, model_type);
     static const char *const larger[] = {"mixtral", "olmo2",   "olmo3", "olmoe",
-                                         "phi3",    "exaone4", NULL};
+                                         "phi3",    "exaone4", "arcee", NULL};
     return model_config_append_number(c, g_strv_contains(larger, model_type)
                                              ? "norm_eps=rms_norm_eps:1e-05"
                                              : "norm_eps=rms_norm_eps:1e-06") &&
@@ -212,6 +213,34 @@ bool model_config_rest_of_gemma3_text(const ModelConfig *c) {
            append_llama(c);
 }
 
+/* Mistral's blocks, of which each fourth, from the first on, looks back all the way; without a list
+ * all have the window. */
+bool model_config_rest_of_ministral(const ModelConfig *c) {
+    const gint64 every = 4;
+    JsonArray *types = model_config_array(c, "layer_types");
+    bool is_alike = !types;
+    for (guint i = 0; types && i < json_array_get_length(types); i++) {
+        JsonNode *one = json_array_get_element(types, i);
+        bool is_text = JSON_NODE_HOLDS_VALUE(one) && json_node_get_value_type(one) == G_TYPE_STRING;
+        const char *expected = i % (guint)every ? "sliding_attention" : "full_attention";
+        if (!is_text || !g_str_equal(json_node_get_string(one), expected)) {
+            return model_config_not_known(
+                c,
+                "layer_types of a Ministral is known as full_attention at the first of each "
+                "%" G_GINT64_FORMAT " blocks and sliding_attention elsewhere; block %u differs",
+                every, i + 1);
+        }
+    }
+    if (is_alike || !model_config_field(c, "sliding_window")) {
+        return model_config_not_known(
+            c, "a Ministral whose blocks are all alike, without layer_types or sliding_window, is "
+               "not known");
+    }
+    model_config_append_whole(c, "global_every", every, "layer_types");
+    g_string_append(c->ini, "global_at = first\n");
+    return model_config_rest_of_llama(c);
+}
+
 /* Gemma 2's caps need attention with its scores in memory, as transformers then takes it by itself:
  * PyTorch's kernel knows none. */
 bool model_config_rest_of_gemma2(const ModelConfig *c) {
@@ -254,16 +283,38 @@ bool model_config_rest_of_olmo3(const ModelConfig *c) {
            append_two_ropes(c, "rope_base=rope_theta:500000", local, local) && append_silu_llama(c);
 }
 
-/* OLMo 2's blocks, with norms of each head. Of the hybrid ones those that look back all the way
- * turn nothing. */
+/* OLMo 2's blocks, with norms of each head. Of the hybrid ones those that look back all the way,
+ * each fourth unless the file says otherwise, turn nothing. */
 bool model_config_rest_of_exaone4(const ModelConfig *c) {
-    bool is_hybrid = model_config_field(c, "sliding_window") ||
-                     !json_object_has_member(c->fields, "sliding_window");
-    return is_hybrid
-               ? model_config_not_known(
-                     c, "an EXAONE 4 with a sliding_window is not known, for its other blocks "
-                        "turn nothing; sliding_window = null is")
-               : model_config_rest_of_llama(c);
+    bool has_window = model_config_field(c, "sliding_window") ||
+                      !json_object_has_member(c->fields, "sliding_window");
+    const char *pattern = model_config_text(c, "sliding_window_pattern", NULL);
+    gint64 every = pattern ? (gint64)strlen(pattern) : 4;
+    if (!has_window) {
+        return model_config_rest_of_llama(c);
+    }
+    if (pattern &&
+        (every < 2 || strspn(pattern, "L") != (gsize)every - 1 || pattern[every - 1] != 'G')) {
+        return model_config_not_known(
+            c, "sliding_window_pattern '%s' is not known; several L and a G, or a number, are",
+            pattern);
+    }
+    if (!pattern && !model_config_count(c, "sliding_window_pattern", every, &every)) {
+        return false;
+    }
+    model_config_append_whole(c, "global_every", every, "sliding_window_pattern");
+    model_config_append_whole(c, "no_rope_every", every, "sliding_window_pattern");
+    return layer_types_are_every(c, every) && model_config_rest_of_llama(c);
+}
+
+/* Whose hidden layer has no gate. */
+bool model_config_rest_of_arcee(const ModelConfig *c) {
+    const char *act = model_config_text(c, "hidden_act", "relu2");
+    if (!g_str_equal(act, "relu2")) {
+        return model_config_not_known(c, "hidden_act '%s' of an Arcee is not known; relu2 is", act);
+    }
+    g_string_append(c->ini, "gate = none\n");
+    return append_llama(c) && model_config_rope(c);
 }
 
 /* What adds a loss that balances the experts is no part of a plan. */

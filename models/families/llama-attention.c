@@ -264,6 +264,8 @@ static Heads run_heads(const ModelLlama *llama, const ModelLlamaBlock *block,
                                             : run_joined_layer(llama, block, attention, x);
     if (block->turns) {
         model_rotate(w, model_llama_rotary_of(llama, block), attention, &h.q, &h.k, h.v);
+    } else if (llama->qk_norms_last) { /* v is older than the norms' results */
+        plan_graph_let_go_after(w->graph, h.v, h.k);
     }
     if (llama->cache) {
         return_keys(llama, &h);

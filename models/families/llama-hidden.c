@@ -16,13 +16,16 @@ void model_llama_declare_hidden_layer(const ModelLlama *llama, ModelLlamaBlock *
         block->gate_up =
             model_linear(w, block->mlp, names->gate_up, 2 * llama->ffn, w->width, false);
     } else {
-        block->gate = model_linear(w, block->mlp, names->gate, llama->ffn, w->width, false);
+        if (llama->gate != MODEL_GATE_NONE) {
+            block->gate = model_linear(w, block->mlp, names->gate, llama->ffn, w->width, false);
+        }
         block->up = model_linear(w, block->mlp, names->up, llama->ffn, w->width, false);
     }
     block->down = model_linear(w, block->mlp, names->down, w->width, llama->ffn, false);
     static const char *const classes[] = {[MODEL_GATE_SILU] = "SiLUActivation",
                                           [MODEL_GATE_GELU_TANH] = "GELUTanh",
-                                          [MODEL_GATE_GELU_ERF] = "GELUActivation"};
+                                          [MODEL_GATE_GELU_ERF] = "GELUActivation",
+                                          [MODEL_GATE_NONE] = "ReLUSquaredActivation"};
     const char *act = llama->gate_up_joined ? "activation_fn" : "act_fn"; /* Phi-3's; others' */
     block->act = llama->transformers
                      ? plan_graph_module(w->graph, block->mlp, act, classes[llama->gate], false)
@@ -62,6 +65,21 @@ static uint32_t run_joined_hidden(const ModelLlama *llama, const ModelLlamaBlock
     return hidden;
 }
 
+/* By one layer, whose result goes through a module of its own. */
+static uint32_t run_squared(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
+    const ModelWalk *w = &llama->walk;
+    uint64_t n = w->rows * llama->ffn;
+    double two = 2;
+    uint32_t up = model_run_linear(w, &block->up, x, llama->ffn, w->width);
+    plan_graph_enter(w->graph, block->act, &up, 1);
+    uint32_t above = model_run_elementwise(w, PLAN_OP_RELU, up, PLAN_NONE, n);
+    uint32_t y = plan_graph_op(w->graph, PLAN_OP_POWER, &above, w->graph->dtype, n,
+                               (int64_t[]){(int64_t)n}, &two);
+    plan_graph_hold(w->graph, above);
+    plan_graph_leave(w->graph, &y, 1);
+    return y;
+}
+
 /* By two layers; own: what x was gathered of. */
 static uint32_t run_hidden(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t own,
                            uint32_t x) {
@@ -85,8 +103,9 @@ uint32_t model_llama_run_hidden_layer(const ModelLlama *llama, const ModelLlamaB
     uint32_t own = x;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
     x = model_llama_gather_tokens(llama, x);
-    uint32_t hidden = llama->gate_up_joined ? run_joined_hidden(llama, block, x)
-                                            : run_hidden(llama, block, own, x);
+    uint32_t hidden = llama->gate == MODEL_GATE_NONE ? run_squared(llama, block, x)
+                      : llama->gate_up_joined        ? run_joined_hidden(llama, block, x)
+                                                     : run_hidden(llama, block, own, x);
     uint32_t y = model_llama_run_by_rows(llama, &block->down, hidden, llama->ffn);
     plan_graph_leave(w->graph, &y, 1);
     return y;

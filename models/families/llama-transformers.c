@@ -162,13 +162,14 @@ const char *model_llama_prefix(const ModelNetwork *network) {
            : model_llama_is_olmo(network)           ? (network->global_every ? "Olmo3" : "Olmo2")
            : network->norm_at == MODEL_NORM_AFTER   ? "Exaone4"
            : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
+           : network->gate == MODEL_GATE_NONE       ? "Arcee"
            : network->no_rope_every                 ? "SmolLM3"
            : network->gate_up_joined                ? "Phi3"
            : network->residual_scale                ? "Granite"
            : network->qkv_bias                      ? "Qwen2"
            : normed                                 ? "Qwen3"
-           : network->window                        ? "Mistral"
-                                                    : "Llama";
+           : network->window ? (network->global_every ? "Ministral" : "Mistral")
+                             : "Llama";
 }
 
 /* Of what transformers hands to a block: Mistral's, Granite's, Phi-3's, EXAONE 4's, the first

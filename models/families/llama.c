@@ -129,7 +129,7 @@ ModelLlamaBlock *model_llama_declare_blocks(const ModelLlama *llama, const Model
     for (uint64_t i = first; i < first + n; i++) {
         ModelLlamaBlock *block = &blocks[i - first];
         *block = model_llama_declare_block(llama, parent, i);
-        block->is_local = !local || (i + 1) % local != 0;
+        block->is_local = !local || (i + !network->global_first) % local != 0;
         block->turns = !no_rope || (i + 1) % no_rope != 0;
     }
     return blocks;
@@ -362,6 +362,7 @@ const ModelFamily model_llama = {
     "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale attention_cap "
     "logits_cap no_rope_every "
-    "global_every local_rope_base window window_by loss loss_at loss_in_place logits_shifted "
+    "global_every global_at local_rope_base window window_by loss loss_at loss_in_place "
+    "logits_shifted "
     "logits_held use_cache rope",
     emit};

@@ -255,6 +255,7 @@ static void activations_have_their_classes(void) {
          "SiLUActivation"},
         {SMALL("gemma", "\"num_key_value_heads\": 2, \"hidden_act\": \"gelu\""), "GELUActivation"},
         {SMALL("gemma3_text", "\"rope_theta\": 500000.0"), "GELUTanh"},
+        {SMALL("arcee", "\"num_key_value_heads\": 2"), "ReLUSquaredActivation"},
     };
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
         g_autoptr(GError) error = NULL;

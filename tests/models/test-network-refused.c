@@ -43,6 +43,11 @@ static void bad_files(void) {
          "n.ini:2: unknown family 'gtp'; it is one of gpt, mpt, llama, starcoder2, "
          "neox, opt, phi, t5, mlp"},
         {"[network]\nfamily=mlp\nlayers=2\nwidth=8\n", "n.ini:2: [network] lacks 'seq'"},
+        {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\ngate=none\n",
+         "n.ini:9: gate = none is known of transformers' own modules"},
+        {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
+         "global_at=first\n",
+         "n.ini:9: global_at says which of so many blocks"},
         {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
          "attention=math-fp32\nattention_cap=50\n",
          "n.ini:10: attention_cap and logits_cap are known of transformers' own Gemma 2 alone"},
