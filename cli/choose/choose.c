@@ -74,5 +74,6 @@ void cli_chosen_free(CliChosen *chosen) {
     g_clear_pointer(&chosen->ways, g_array_unref);
     g_strfreev(chosen->keys);
     g_free(chosen->refusal);
+    g_free(chosen->another);
     g_free(chosen);
 }

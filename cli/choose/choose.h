@@ -108,6 +108,7 @@ typedef struct {
     guint n_predicted;   /* the baseline's among them */
     guint n_not_fitting, n_left_out, n_refused;
     char *refusal;     /* the first */
+    char *another;     /* the first for another reason; NULL: there is none */
     bool took_bf16;    /* no dtype was given */
     bool took_storage; /* nor was lora_base_storage, and model was taken */
     bool by_price;     /* ranked by price */

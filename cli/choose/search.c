@@ -67,9 +67,12 @@ static Tried refuse(Search *search, GError *refusal, GError **error) {
         g_propagate_error(error, refusal);
         return TRY_FAILED;
     }
-    search->chosen->n_refused++;
-    if (search->chosen->refusal == NULL) {
-        search->chosen->refusal = g_strdup(refusal->message);
+    CliChosen *chosen = search->chosen;
+    chosen->n_refused++;
+    if (chosen->refusal == NULL) {
+        chosen->refusal = g_strdup(refusal->message);
+    } else if (chosen->another == NULL && !g_str_equal(refusal->message, chosen->refusal)) {
+        chosen->another = g_strdup(refusal->message);
     }
     g_error_free(refusal);
     return TRY_REFUSED;

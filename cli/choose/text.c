@@ -122,8 +122,9 @@ static void append_counts(GString *text, const CliChosen *chosen, const CliChoos
         g_string_append_printf(text, "; %u would cost more than %s", chosen->n_dear, most);
     }
     if (chosen->n_refused > 0) {
-        g_string_append_printf(text, "; %u refused (the first: %s)", chosen->n_refused,
-                               chosen->refusal);
+        g_string_append_printf(text, "; %u refused (the first: %s%s%s)", chosen->n_refused,
+                               chosen->refusal, chosen->another != NULL ? "; another: " : "",
+                               chosen->another != NULL ? chosen->another : "");
     }
     g_string_append_c(text, '\n');
 }

@@ -221,6 +221,20 @@ def check_larger_changes(run):
     return said
 
 
+def check_reasons(run):
+    """Of refused settings two reasons are told, where there are two."""
+    words = ['qwen2.5-0.5b', '-n', '8', '--cluster', 'dgx-h100', '--seq', '512', '--knob', 'micro_batch=1']
+    said = []
+    for more, told in ((['--knob', 'kernels=eager,compiled', '--knob', 'float8=none,tensorwise'], True),
+                       (['--knob', 'float8=none,tensorwise'], False)):
+        out = flat(run('choose', *words, *more)[1])
+        if '(the first: float8 is planned only with compiled blocks; ' not in out or \
+                ('or float8=none; another: qwen2.5-0.5b: float8 is not planned for biases' in out) != told or \
+                (' another: ' in out) != told:
+            said.append('%s: %s' % (more, out))
+    return said
+
+
 def check_four_bits(run):
     """Weights in 4 bits are sharded, too; the strategy that is written says how they lie."""
     words = ['llama-toy', '-n', '2', '--cluster', 'a100-node', '--lora-rank', '4', '--lora-base', 'nf4',
@@ -439,6 +453,7 @@ def main(program, source):
         tap.case('schedules', check_schedules(run))
         tap.case('nothing fits', check_nothing_fits(run))
         tap.case('larger changes', check_larger_changes(run))
+        tap.case('two reasons', check_reasons(run))
         tap.case('without retries', check_without_retries(run))
         tap.case('weights in 4 bits', check_four_bits(run))
         tap.case('small amounts', check_small_amounts(run))
