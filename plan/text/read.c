@@ -44,9 +44,11 @@ static bool read_head(PlanReader *r) {
         return false;
     }
     if (version != PLAN_TEXT_VERSION) {
-        return plan_reader_fail(
-            r, "version %" G_GUINT64_FORMAT " is not known here; this program reads version %d",
-            version, PLAN_TEXT_VERSION);
+        return plan_reader_fail(r,
+                                "version %" G_GUINT64_FORMAT
+                                " is not known here; this program reads version %d: build "
+                                "the plan again (foreshard plan)",
+                                version, PLAN_TEXT_VERSION);
     }
     if (!plan_reader_end_of_line(r) || !plan_reader_expect(r, "title")) {
         return false;

@@ -319,6 +319,18 @@ static void folders(void) {
 
 /* A run that no machine here has memory for is refused before it takes any; one within its limit is
  * not. */
+/* A file of another version of this program. */
+static void other_version(void) {
+    expect("plan gpt-toy -n 2 -o now.plan", 0, "", "");
+    g_autofree char *now = read_file("now.plan");
+    g_autofree char *later = g_strconcat("foreshard-plan 2", strchr(now, '\n'), NULL);
+    write_file("later.plan", later);
+    expect(
+        "predict later.plan --cluster a100-node", 2, "",
+        "later.plan:1: version 2 is not known here; this program reads version 1: build the plan "
+        "again (foreshard plan)");
+}
+
 static void too_large_to_run(void) {
     expect("run gpt-1t -n 2", 2, "", "2 ranks of 9.17 TiB at the peak, and ");
     expect("rehearse gpt-1t -n 2 --rank 0 --cluster a100-roce", 2, "", "1 rank of 9.17 TiB");
@@ -386,6 +398,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/cli/refusals/ends of lines", ends_of_lines);
     g_test_add_func("/cli/refusals/byte order mark", byte_order_mark);
     g_test_add_func("/cli/refusals/folders", folders);
+    g_test_add_func("/cli/refusals/other version", other_version);
     g_test_add_func("/cli/refusals/too large to run", too_large_to_run);
     return shell_finish(g_test_run());
 }
