@@ -251,7 +251,7 @@ static ModelAttention attention_of(const ModelLlama *llama, const ModelLlamaBloc
                             .bias = PLAN_NONE,
                             .window = slides(llama, block) ? llama->window : 0,
                             .ring = graph->shared.context > 1,
-                            .added = llama->attention_cap ? mask : PLAN_NONE,
+                            .added = llama->attention_cap ? mask : 0,
                             .cap = llama->attention_cap,
                             .mask = llama->attention_cap ? PLAN_NONE : mask};
 }

@@ -348,7 +348,7 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
         scores = add_bias(w, a, scores);
     }
     scores = cap_scores(w, a, scores, elements);
-    if (a->added != PLAN_NONE) {
+    if (a->added) {
         scores = add_mask(w, a, scores, elements);
     } else if (a->causal) {
         scores = mask_causal(w, a, scores, &mask);

@@ -20,7 +20,7 @@ typedef struct {
     uint64_t window; /* causal: a token sees so many tokens, itself among them; 0: all */
     uint32_t mask;   /* the window as a value, for a kernel that knows none; PLAN_NONE */
     uint32_t bias;   /* a value [seq, seq, heads]; PLAN_NONE */
-    uint32_t added;  /* of scores in memory: such a mask of numbers; PLAN_NONE */
+    uint32_t added;  /* of scores in memory: such a mask of numbers; 0 (an input): none */
     double alibi;    /* the first head's slope is 2^(-alibi / heads); 0: none (kernels/alibi.h) */
 
     /* How it is computed. */
