@@ -111,12 +111,22 @@ static int write_to(int fd, const char *bytes, gsize length) {
     return close(fd) != 0 && !failed ? errno : failed;
 }
 
+/* Whoever may read the file that is there may read the new one, and nobody else. Its owner may
+ * write it, as ranks that write their parts do. A file system without such modes keeps its own. */
+static void keep_mode(const char *path, int fd) {
+    GStatBuf there;
+    if (g_stat(path, &there) == 0 && S_ISREG(there.st_mode)) {
+        (void)!fchmod(fd, (there.st_mode & 0777) | S_IWUSR);
+    }
+}
+
 char *plan_file_aside(const char *path, int *ret_fd) {
     g_autofree char *aside = g_strconcat(path, ASIDE "XXXXXX", NULL);
     *ret_fd = g_mkstemp_full(aside, O_WRONLY | O_CLOEXEC, 0666); /* fills in the X */
     if (*ret_fd < 0) {
         return NULL;
     }
+    keep_mode(path, *ret_fd);
     plan_leftover(aside);
     return g_steal_pointer(&aside);
 }

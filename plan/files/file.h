@@ -1,10 +1,11 @@
 /* plan/files/file.h - whole files, read and written.
  *
- * A regular file is written aside (PATH.tmp- and six letters that no other has) and renamed. So
- * one that was there stays whole until the new one is, and of two that write at once one stays
- * whole. Through a symbolic link it is written beside what that leads to. What lies aside goes
- * if a signal ends the program (leftovers.h). A device, a pipe and what else lies in /dev (standard
- * output, say) is written where it is: renaming would take its place.
+ * A regular file is written aside (PATH.tmp- and six letters that no other has) and renamed. So one
+ * that was there stays whole until the new one is, and of two that write at once one stays whole.
+ * The new one has the permissions of the one it replaces. Through a symbolic link it is written
+ * beside what that leads to. What lies aside goes if a signal ends the program (leftovers.h). A
+ * device, a pipe and what else lies in /dev (standard output, say) is written where it is: renaming
+ * would take its place.
  *
  * Owns: nothing. Threads: any.
  */

@@ -45,6 +45,27 @@ static void test_files(void) {
     g_unlink(path);
 }
 
+static void write_with_mode(const char *path, unsigned mode, unsigned expected) {
+    GStatBuf there;
+    g_assert_cmpint(g_chmod(path, (int)mode), ==, 0);
+    g_assert_cmpint(plan_file_write(path, "new", 3), ==, 0);
+    assert_holds(path, "new");
+    g_assert_cmpint(g_stat(path, &there), ==, 0);
+    g_assert_cmpuint(there.st_mode & 0777, ==, expected);
+}
+
+/* What others may not read they may not read when it is written again. */
+static void test_modes(void) {
+    g_autofree char *path = in_folder("a");
+    mode_t before = umask(022);
+    g_assert_cmpint(plan_file_write(path, "old", 3), ==, 0);
+    write_with_mode(path, 0600, 0600);
+    write_with_mode(path, 0664, 0664);
+    write_with_mode(path, 0440, 0640); /* one that nobody writes is replaced all the same */
+    umask(before);
+    g_unlink(path);
+}
+
 /* The whole word, at the start; a folder has none, nor what is shorter, nor what is not there. */
 static void test_begins(void) {
     g_autofree char *path = in_folder("a");
@@ -188,6 +209,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     folder = g_dir_make_tmp("foreshard-file-XXXXXX", NULL);
     g_test_add_func("/plan/file/files", test_files);
+    g_test_add_func("/plan/file/modes", test_modes);
     g_test_add_func("/plan/file/begins", test_begins);
     g_test_add_func("/plan/file/stream", test_stream);
     g_test_add_func("/plan/file/failed", test_failed);
