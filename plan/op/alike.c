@@ -35,10 +35,10 @@ static bool is_like(const PlanAlike *alike, PlanAlikeOp known, const PlanRole *s
         return false;
     }
     const int64_t *x = plan_op_dims(r, a), *y = plan_op_dims(s, b);
-    unsigned n_dims = plan_op_info((PlanOpKind)a->kind)->n_dims;
-    unsigned first = alike->of_any_parameter && plan_op_is_init((PlanOpKind)a->kind); /* or 0 */
-    for (unsigned i = first; i < n_dims; i++) {
-        if (x[i] != y[i]) {
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)a->kind);
+    unsigned free = alike->of_any_number ? info->dims_that_number : 0;
+    for (unsigned i = 0; i < info->n_dims; i++) {
+        if (x[i] != y[i] && !(free >> i & 1)) {
             return false;
         }
     }

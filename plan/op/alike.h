@@ -22,9 +22,9 @@ typedef struct {
         PlanAlikeOp ops[8];
         unsigned next;
     } of[PLAN_N_OP_KINDS];
-    PlanAlikeOp guess;     /* the op that the next one asked about is probably like */
-    PlanAlikeOp begins;    /* the first op of the role asked about */
-    bool of_any_parameter; /* ops that initialize are alike even if their parameters differ */
+    PlanAlikeOp guess;  /* the op that the next one asked about is probably like */
+    PlanAlikeOp begins; /* the first op of the role asked about */
+    bool of_any_number; /* ops are alike even if they are of another parameter or random stream */
 } PlanAlike;
 
 /* An op asked about earlier that is like this one; NULL: none is known. Ask about all ops of a role

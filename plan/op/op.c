@@ -131,6 +131,11 @@ static bool may_be_zero(const char *dim) {
            g_str_has_suffix(dim, "_turned");
 }
 
+/* The parameter that is given its first values; the stream of random numbers of a dropout. */
+static bool numbers(const char *dim) {
+    return g_str_equal(dim, "parameter") || g_str_equal(dim, "stream");
+}
+
 void plan_op_parse_row(PlanOpKind kind) {
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&one_at_a_time);
@@ -145,6 +150,7 @@ void plan_op_parse_row(PlanOpKind kind) {
         parse_operands(info, rows[kind].operands);
         for (unsigned i = 0; i < info->n_dims; i++) {
             info->dims_may_be_zero |= (uint16_t)(may_be_zero(info->dims[i]) << i);
+            info->dims_that_number |= (uint16_t)(numbers(info->dims[i]) << i);
         }
         info->n_attrs = split_names(rows[kind].attrs, info->attrs, PLAN_MAX_ATTRS);
         g_atomic_int_set(&info->is_ready, 1);

@@ -87,6 +87,7 @@ typedef struct {
     unsigned n_dims;
     const char *dims[PLAN_MAX_DIMS];
     uint16_t dims_may_be_zero; /* bits */
+    uint16_t dims_that_number; /* bits: they say which of many, and make no other work */
     unsigned n_attrs;
     const char *attrs[PLAN_MAX_ATTRS];
     unsigned ring_steps; /* collectives: STEPS in collectives.def */

@@ -279,6 +279,28 @@ static void test_copies_cost_the_same(void) {
     }
 }
 
+/* Attention of each block has a stream of random numbers of its own; none is costed anew. */
+static void test_blocks_share_costs(void) {
+    g_autoptr(Plan) plan = toy_network_plan("gpt2", "ranks=2 param_dtype=bf16");
+    g_autofree char *path =
+        g_build_filename(g_getenv("FORESHARD_TEST_CLUSTERS"), "a100-node.ini", NULL);
+    g_autoptr(ModelCluster) cluster = model_cluster_read_file(path, NULL);
+    g_autoptr(SimOpCosts) costs = costs_of(plan, cluster);
+    const PlanRole *role = &plan->roles[0];
+    const SimOpCost *of_kind[PLAN_N_OP_KINDS] = {NULL};
+    unsigned n = 0;
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        unsigned kind = role->ops[i].kind;
+        if (plan_op_info(kind)->op_class == PLAN_CLASS_ATTENTION) {
+            const SimOpCost *cost = sim_op_cost(costs, i);
+            g_assert_true(of_kind[kind] == NULL || of_kind[kind] == cost);
+            of_kind[kind] = cost;
+            n++;
+        }
+    }
+    g_assert_cmpuint(n, >=, 2 * 12);
+}
+
 /* A compiler has the sums beside adapters in other kernels, which read the product and nothing else
  * for it, and takes no launch for them; but those of v, and the gradient that a block is given. CPU
  * ranks have a kernel for each. */
@@ -329,6 +351,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/costs/latent attention", test_latent_attention_as_published);
     g_test_add_func("/sim/costs/packing", test_packing_before_its_kernel);
     g_test_add_func("/sim/costs/copies", test_copies_cost_the_same);
+    g_test_add_func("/sim/costs/blocks", test_blocks_share_costs);
     g_test_add_func("/sim/costs/within", test_sums_within_other_kernels);
     return g_test_run();
 }
