@@ -19,7 +19,7 @@
 #include "sim/device/repeat/snapshot.h"
 
 enum {
-    SIM_N_MOMENTS = 32 /* of a step, at which one may ask */
+    SIM_N_MOMENTS = 128 /* of a step, at which one may ask */
 };
 
 /* Of one step. */
