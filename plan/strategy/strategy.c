@@ -47,14 +47,8 @@ static bool refuse_key(const char *key, GError **error) {
     return false;
 }
 
-bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
-    if (!plan_ini_can_hold(value)) { /* a plan has its strategy as such lines */
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
-                    "%s must be one line without a comment (from '#' or ';' after a blank on), or "
-                    "blanks around it, not '%s'",
-                    key, value);
-        return false;
-    }
+/* The value is one line. */
+static bool set_line(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
     unsigned row;
     if (!plan_strategy_find_key(key, &row)) {
         return refuse_key(key, error);
@@ -63,6 +57,17 @@ bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *valu
                                             : plan_key_set(strategy, row, value, error);
     strategy->given[row] |= good;
     return good;
+}
+
+bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *value, GError **error) {
+    if (!plan_ini_can_hold(value)) { /* a plan has its strategy as such lines */
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                    "%s must be one line without a comment (from '#' or ';' after a blank on), or "
+                    "blanks around it, not '%s'",
+                    key, value);
+        return false;
+    }
+    return set_line(strategy, key, value, error);
 }
 
 bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key) {
@@ -94,7 +99,7 @@ bool plan_strategy_read(PlanStrategy *strategy, const char *text, gsize length,
                                    "'%s' stands outside [strategy]; move it there", entry->key);
         }
         g_autoptr(GError) cause = NULL;
-        if (!plan_strategy_set(strategy, entry->key, entry->value, &cause)) {
+        if (!set_line(strategy, entry->key, entry->value, &cause)) {
             return plan_ini_refuse(ini, entry, error, "%s", cause->message);
         }
     }
