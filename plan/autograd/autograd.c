@@ -381,9 +381,13 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
         plan_stages_arrived(run, run->tape.slots.items[node.slots]);
         return;
     }
+    enum {
+        FEW = 16 /* most nodes have fewer */
+    };
     uint32_t n_most = MAX(node.n_slots, node.n_edges) + 1;
-    g_autofree PlanTensor *given = g_new(PlanTensor, 2 * n_most);
-    PlanTensor *made = given + n_most;
+    PlanTensor few[2 * FEW];
+    g_autofree PlanTensor *many = n_most > FEW ? g_new(PlanTensor, 2 * n_most) : NULL;
+    PlanTensor *given = many ? many : few, *made = given + n_most;
     for (uint32_t i = 0; i < node.n_slots; i++) {
         given[i] = run->tape.slots.items[node.slots + i];
     }

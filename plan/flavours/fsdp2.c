@@ -313,11 +313,12 @@ static void clip(PlanRun *run) {
 }
 
 /* Whether the parameter is the last trained one of its unit, in the order of the optimizer: group
- * by group, and in each in the order of the network. */
+ * by group, and in each in the order of the network. Most learn from the unit's last parameter that
+ * they are not. */
 static bool is_last_trained(const PlanRun *run, uint32_t u, uint32_t p) {
     bool is_last = !plan_run_is_frozen(run, p);
     unsigned group = plan_group_of(run, p);
-    for (uint32_t i = 0; i < run->units[u].parameters->len && is_last; i++) {
+    for (uint32_t i = run->units[u].parameters->len; i-- > 0 && is_last;) {
         uint32_t other = plan_run_parameter_of(run, u, i);
         unsigned others = plan_group_of(run, other);
         is_last =
