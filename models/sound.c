@@ -213,13 +213,16 @@ static bool has_recorded_norms(const ModelNetwork *n) {
     bool is_gemma = n->norms_from_one && !n->experts && n->embed_scale > 0 && !n->attention_cap &&
                     (of_head ? n->norm_at == MODEL_NORM_BOTH && n->local_rope_base > 0
                              : n->norm_at == MODEL_NORM_BEFORE && !n->local_rope_base);
-    return is_gemma2(n) || (n->norms_from_one ? is_gemma : is_olmo || is_plain);
+    bool is_olmoe = n->norm_at == MODEL_NORM_BEFORE && n->qk_norm == MODEL_QK_NORM_WIDTH &&
+                    n->experts && !n->window && !n->no_rope_every && !n->residual_scale &&
+                    !n->embed_scale && !n->logits_scale;
+    return is_gemma2(n) || (n->norms_from_one ? is_gemma : is_olmo || is_olmoe || is_plain);
 }
 
 /* Whether transformers' modules of this kind were recorded. Phi-3 has one layer for q, k and v, one
  * for gate and up, and joins an empty rest to what it rotates. */
 static bool is_recorded_of_transformers(const ModelNetwork *network) {
-    bool is_mixtral = network->experts && network->qk_norm != MODEL_QK_NORM_HEAD;
+    bool is_mixtral = network->experts && network->qk_norm == MODEL_QK_NORM_NONE;
     bool are_experts_theirs =
         !network->experts ||
         (!network->shared_ffn && !network->qkv_bias && !network->routes_in_turn &&
@@ -321,8 +324,9 @@ static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **erro
         {n->residual_scale && n->norm_at != MODEL_NORM_BEFORE, "residual_scale",
          "residual_scale is known of a block with its norms before; set norm_at = before"},
         {n->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(n), "code",
-         "code = transformers is known of a network without experts, or with Mixtral's or Qwen "
-         "3's (no shared one), with groups of heads, attention's kernel, real rotary embedding and "
+         "code = transformers is known of a network without experts, or with Mixtral's, Qwen "
+         "3's or OLMoE's (no shared one), with groups of heads, attention's kernel, real rotary "
+         "embedding and "
          "norms before (or EXAONE 4's or OLMo's behind), of Phi-3's joined layers all three, and "
          "of "
          "what makes a Gemma, a Gemma 2 or a Gemma 3 all of it; set code = own"},

@@ -81,10 +81,10 @@ static bool types_are_sound(const ModelConfig *c) {
  * at least theirs, of logits in fp32; T5's is of logits as they are, and an MPT is llm-foundry's.
  */
 static void append_code(const ModelConfig *c, const char *model_type) {
-    static const char *const recorded[] = {
-        "llama",   "mistral", "qwen2",     "qwen3", "mixtral",     "qwen3_moe",
-        "granite", "smollm3", "phi3",      "gemma", "gemma3_text", "exaone4",
-        "arcee",   "gemma2",  "ministral", "olmo2", "olmo3",       NULL};
+    static const char *const recorded[] = {"llama",       "mistral", "qwen2",   "qwen3", "mixtral",
+                                           "qwen3_moe",   "granite", "smollm3", "phi3",  "gemma",
+                                           "gemma3_text", "exaone4", "arcee",   "olmoe", "gemma2",
+                                           "ministral",   "olmo2",   "olmo3",   NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");

@@ -152,6 +152,10 @@ bool model_llama_is_olmo(const ModelNetwork *network) {
     return network->qk_norm == MODEL_QK_NORM_WIDTH && network->norm_at == MODEL_NORM_AFTER;
 }
 
+static bool is_olmoe(const ModelNetwork *network) {
+    return network->experts && network->qk_norm == MODEL_QK_NORM_WIDTH;
+}
+
 /* What transformers' class names begin with. Mistral's modules do what Llama's do, and without a
  * window nothing tells them apart. */
 const char *model_llama_prefix(const ModelNetwork *network) {
@@ -161,6 +165,7 @@ const char *model_llama_prefix(const ModelNetwork *network) {
            : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
            : model_llama_is_olmo(network)           ? (network->global_every ? "Olmo3" : "Olmo2")
            : network->norm_at == MODEL_NORM_AFTER   ? "Exaone4"
+           : is_olmoe(network)                      ? "Olmoe"
            : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
            : network->gate == MODEL_GATE_NONE       ? "Arcee"
            : network->no_rope_every                 ? "SmolLM3"
@@ -177,7 +182,7 @@ const char *model_llama_prefix(const ModelNetwork *network) {
  * behind them. A Mistral without a window is planned as Llama. */
 bool model_llama_names_positions_first(const ModelNetwork *network) {
     return network->norms_from_one ? network->norm_at == MODEL_NORM_BEFORE
-           : model_llama_is_olmo(network)
+           : model_llama_is_olmo(network) || is_olmoe(network)
                ? network->global_every > 0
                : network->window || network->experts || network->residual_scale ||
                      network->gate_up_joined || network->norm_at == MODEL_NORM_AFTER;

@@ -48,13 +48,14 @@ static void declare_experts(const ModelWalk *w, const ModelExperts *experts,
 ModelExpertLayer model_transformers_experts_declare(const ModelWalk *w, const ModelExperts *experts,
                                                     uint32_t parent, const char *name) {
     bool is_mixtral = g_str_equal(experts->transformers, "Mixtral");
+    bool is_router_first = is_mixtral || g_str_equal(experts->transformers, "Olmoe");
     ModelExpertLayer layer = {.module = declare_module(w, experts, parent, name, "SparseMoeBlock"),
                               .narrow_scores = !is_mixtral};
-    if (is_mixtral) {
+    if (is_router_first) {
         declare_router(w, experts, &layer);
     }
     declare_experts(w, experts, &layer);
-    if (!is_mixtral) {
+    if (!is_router_first) {
         declare_router(w, experts, &layer);
     }
     return layer;
