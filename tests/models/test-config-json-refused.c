@@ -7,8 +7,8 @@ static void bad_configs(void) {
     static const struct {
         const char *text, *expected;
     } cases[] = {
-        {"{\"model_type\": \"bloom\"}",
-         "model_type 'bloom' is not known; any other network can be traced in PyTorch "
+        {"{\"model_type\": \"xglm\"}",
+         "model_type 'xglm' is not known; any other network can be traced in PyTorch "
          "(docs/own-network.md); known are gpt2, llama, mistral"},
         {"{\"model_type\": \"gpt_neox\", \"num_hidden_layers\": 2, \"hidden_size\": 64,"
          "\"num_attention_heads\": 4, \"vocab_size\": 100, \"intermediate_size\": 256,"
