@@ -248,6 +248,9 @@ def check_four_bits(run):
             said.append(row['strategy'])
     if 'with --model-dtype bf16 --lora-base-storage model, which FSDP wants' not in flat(out):
         said.append('it is not told: ' + out)
+    for more, is_told in (([], True), (['--model-dtype', 'bf16'], False), (['--lora-base', 'nf4'], False)):
+        if ('frozen weights are kept in fp32;' in flat(run('choose', *words[:7], *more)[1])) != is_told:
+            said.append('what frozen weights lie in: %s' % more)
     if '--lora-base-storage model' in flat(run('choose', *words, '--lora-base-storage', 'uint8')[1]):
         said.append('what was given is changed')
     figures = run.json('predict', 'llama-toy', '--strategy', 'four-bits.ini', '--cluster', 'a100-node')
