@@ -25,30 +25,38 @@ PROGRAMS = {'gpt_toy': STRATEGIES, 'llama_toy': STRATEGIES, 't5_toy': STRATEGIES
             'scan': STRATEGIES, 'gated': STRATEGIES, 'routed': STRATEGIES, 'masked': STRATEGIES, 'autoencoder': STRATEGIES,
             'own_functions': STRATEGIES, 'pair': OF_NESTED, 'wide': AT_ONCE, 'convnet': STRATEGIES[:1], 'video': STRATEGIES[:1]}
 
-# PyTorch's side, in a process of its own: FOLDER PROGRAM writes weights, samples and losses.
+# PyTorch's side, in one process, since it takes seconds to start: FOLDER PROGRAMS TOOLS NAME... writes weights and samples
+# to FOLDER/NAME, and of each program a line of its losses.
 TRAINS = '''
-import json, runpy, sys
-sys.path[:0] = [sys.argv[3], sys.argv[2].rsplit("/", 1)[0]]
+import json, os, runpy, sys
+sys.path[:0] = [sys.argv[3], sys.argv[2]]
 import torch, values
 torch.set_num_threads(1)
-torch.manual_seed(0)
-program = runpy.run_path(sys.argv[2])
-network = program["model"]()
-for parameter in network.parameters():  # what begins as a constant would hide what becomes of it
-    if bool((parameter == parameter.flatten()[0]).all()):
-        torch.nn.init.normal_(parameter, float(parameter.detach().flatten()[0]), 0.02)
-values.write(sys.argv[1] + "/weights.safetensors", values.of_network(network))
-batch, tensors = values.of_batch(program["batch"], STEPS * BATCH)
-values.write(sys.argv[1] + "/samples.safetensors", tensors)
-loss_of = program.get("loss", lambda network, *batch: network(*batch))
-optimizer, losses = torch.optim.AdamW(network.parameters(), lr=1e-3), []
-for step in range(STEPS):
-    optimizer.zero_grad()
-    loss = loss_of(network, *(t[step * BATCH:(step + 1) * BATCH] for t in batch))
-    loss.backward()
-    optimizer.step()
-    losses.append(loss.item())
-print(json.dumps(losses))
+
+def train(folder, program_path):
+    torch.manual_seed(0)
+    program = runpy.run_path(program_path)
+    network = program["model"]()
+    for parameter in network.parameters():  # what begins as a constant would hide what becomes of it
+        if bool((parameter == parameter.flatten()[0]).all()):
+            torch.nn.init.normal_(parameter, float(parameter.detach().flatten()[0]), 0.02)
+    values.write(folder + "/weights.safetensors", values.of_network(network))
+    batch, tensors = values.of_batch(program["batch"], STEPS * BATCH)
+    values.write(folder + "/samples.safetensors", tensors)
+    loss_of = program.get("loss", lambda network, *batch: network(*batch))
+    optimizer, losses = torch.optim.AdamW(network.parameters(), lr=1e-3), []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss = loss_of(network, *(t[step * BATCH:(step + 1) * BATCH] for t in batch))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+for name in sys.argv[4:]:
+    folder = os.path.join(sys.argv[1], name)
+    os.mkdir(folder)
+    print(json.dumps(train(folder, os.path.join(sys.argv[2], name + ".py"))), flush=True)
 '''
 
 
@@ -90,21 +98,28 @@ def hold_strategy(foreshard, network, folder, strategy, torch_losses, bound):
                     for kind in what if kind + ' equal at all ' not in verdict]
 
 
-def hold(tap, python, foreshard, source, name):
+def hold(tap, foreshard, here, folder, name, said):
+    """said: its losses, as PyTorch's process printed them."""
+    wrong = [] if said else ['PyTorch has not trained it']
+    network = os.path.join(here, 'traced', name + '.network')
+    for strategy in PROGRAMS[name] if said else ():
+        wrong += hold_strategy(foreshard, network, folder, strategy, json.loads(said), LOSSES)
+    bf16 = os.path.join(here, 'traced', name + '-bf16.network')
+    if said and os.path.exists(bf16):
+        wrong += hold_strategy(foreshard, bf16, folder, PROGRAMS[name][0].replace('--sharding none', '')
+                               + ' --param-dtype bf16 --reduce-dtype fp32', json.loads(said), HALF)
+    tap.case('%s trains as PyTorch trains it, in the predicted memory' % name, wrong)
+
+
+def hold_all(tap, python, foreshard, source):
     here = os.path.join(source, 'tests', 'oracle')
+    script = TRAINS.replace('STEPS', str(STEPS)).replace('BATCH', str(BATCH))
     with tempfile.TemporaryDirectory() as folder:
-        wrong = []
-        script = TRAINS.replace('STEPS', str(STEPS)).replace('BATCH', str(BATCH))
-        said = run([python, '-B', '-W', 'ignore', '-c', script, folder, os.path.join(here, 'programs', name + '.py'),
-                    os.path.join(source, 'models', 'pytorch')], wrong)
-        network = os.path.join(here, 'traced', name + '.network')
-        for strategy in PROGRAMS[name] if said else ():
-            wrong += hold_strategy(foreshard, network, folder, strategy, json.loads(said), LOSSES)
-        bf16 = os.path.join(here, 'traced', name + '-bf16.network')
-        if said and os.path.exists(bf16):
-            wrong += hold_strategy(foreshard, bf16, folder, PROGRAMS[name][0].replace('--sharding none', '')
-                                   + ' --param-dtype bf16 --reduce-dtype fp32', json.loads(said), HALF)
-        tap.case('%s trains as PyTorch trains it, in the predicted memory' % name, wrong)
+        words = [python, '-B', '-W', 'ignore', '-c', script, folder, os.path.join(here, 'programs'),
+                 os.path.join(source, 'models', 'pytorch'), *PROGRAMS]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as trains:
+            for name in PROGRAMS:
+                hold(tap, foreshard, here, os.path.join(folder, name), name, trains.stdout.readline())
 
 
 def refuses(tap, foreshard, source):
@@ -257,10 +272,10 @@ def main():
     edited(tap, foreshard, source)
     mutated(tap, foreshard, source)
     python = python_with_torch()
-    for name in PROGRAMS:
-        if python:
-            hold(tap, python, foreshard, source, name)
-        else:
+    if python:
+        hold_all(tap, python, foreshard, source)
+    else:
+        for name in PROGRAMS:
             tap.skip(name + ' trains as PyTorch trains it', 'needs PyTorch 2.13')
     return tap.finish()
 

@@ -2,6 +2,7 @@
 
 Recordings of the toys that families express, planned from the same toys as they were traced, are equal too. Where python3,
 or the one that FORESHARD_TORCH_PYTHON names, has PyTorch 2.13, each network is traced anew and gives the same bytes."""
+import functools
 import json
 import os
 import subprocess
@@ -54,6 +55,7 @@ def hold_recordings(tap, check, here):
     tap.case('%d recordings are equal to plans of the traced toys' % like, wrong)
 
 
+@functools.cache
 def python_with_torch():
     python = os.environ.get('FORESHARD_TORCH_PYTHON', 'python3')
     ask = 'import torch; raise SystemExit(not torch.__version__.startswith("2.13."))'
