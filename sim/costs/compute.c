@@ -240,9 +240,17 @@ static double start_ns(const ModelCluster *cluster, PlanOpKind kind) {
     return moves_bytes && cluster->kernel_gb_per_s[kind] == 0 ? cluster->device_start_us * 1e3 : 0;
 }
 
+/* What the ops before wrote is in the cache still, and what this one writes over was, where the
+ * cache has room for both: half of it, for tensors of other ops lie between. */
+static double cached_ns(const ModelCluster *cluster, double bytes) {
+    double rate = cluster->device_l2_gb_per_s;
+    bool fits = rate > 0 && bytes <= (double)cluster->device_l2_bytes / 2;
+    return fits ? bytes / rate : sim_traffic_ns(cluster, bytes);
+}
+
 /* A kind that was measured by itself goes at its own rate. */
 static double traffic_ns(const ModelCluster *cluster, PlanOpKind kind, double bytes) {
-    double ns = sim_traffic_ns(cluster, bytes), rate = cluster->kernel_gb_per_s[kind];
+    double ns = cached_ns(cluster, bytes), rate = cluster->kernel_gb_per_s[kind];
     if (rate > 0) {
         return bytes / rate;
     }

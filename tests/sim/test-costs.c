@@ -35,6 +35,13 @@ static void test_softmax_reads_rows_again(void) {
     cluster.device_l2_bytes--;
     g_assert_cmpint(time_of(forward, buffers, &cluster), ==, 4 * 160000);
     g_assert_cmpint(time_of(backward, buffers, &cluster), ==, 4 * 160000);
+    cluster.device_l2_gb_per_s = 4; /* whose half holds neither op's bytes, but more than all do */
+    g_assert_cmpint(time_of(forward, buffers, &cluster), ==, 4 * 160000);
+    cluster.device_l2_bytes = 4 * 160000;
+    g_assert_cmpint(time_of(forward, buffers, &cluster), ==, 2 * 160000 / 4);
+    g_assert_cmpint(time_of(backward, buffers, &cluster), ==, 3 * 160000);
+    cluster.device_l2_gb_per_s = 0;
+    cluster.device_l2_bytes = 160000 - 1;
     static const char narrow[] = "launch compute log_softmax rows=4 cols=10000 x=b4 y=b5\n";
     g_assert_cmpint(time_of(narrow, buffers, &cluster), ==, 2 * 160000);
 }
