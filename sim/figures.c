@@ -12,6 +12,15 @@ double sim_mean_step_ns(const SimPrediction *prediction) {
     return sum;
 }
 
+/* Judgement of ours: of a step that is all issuing but for a twentieth, no more than that can be
+ * saved elsewhere. */
+#define HOST_BOUND 0.95
+
+bool sim_is_host_bound(const SimPrediction *prediction) {
+    return (double)prediction->host_ns >= HOST_BOUND * sim_mean_step_ns(prediction) &&
+           prediction->host_ns > prediction->compute_ns;
+}
+
 SimTime sim_p95_step_ns(const SimPrediction *prediction) {
     uint32_t n = prediction->n_steady;
     const SimTime *steady = prediction->step_ns + (prediction->n_steps - n);

@@ -8,6 +8,10 @@
 
 /* The mean time of a steady step: the sum of what each cause takes of it. */
 double sim_mean_step_ns(const SimPrediction *prediction);
+/* The host issues for nearly all of a step, and longer than the compute lane works. So nothing but
+ * a quicker host, or less to issue, makes the step shorter: while the compute lane waits for a
+ * collective, it waits for one that was issued late. */
+bool sim_is_host_bound(const SimPrediction *prediction);
 /* Nearest rank: the smallest time that at least 95 % of the steady steps do not exceed. */
 SimTime sim_p95_step_ns(const SimPrediction *prediction);
 /* The rate, a second, of something of which a step has `amount`. */

@@ -156,7 +156,7 @@ typedef struct {
     SimTime *lane_busy_ns;                               /* n_lanes */
     SimTime cause_ns[SIM_N_CAUSES]; /* of the compute lane; they sum to the step */
     SimCollectiveSum collectives[PLAN_N_OP_KINDS];
-    const char *bound_by;                  /* the cause that takes most of the step, in words */
+    const char *bound_by; /* "host" if it is host-bound, else the cause that takes most of a step */
     const char *cause_names[SIM_N_CAUSES]; /* NULL: nothing can be there */
     double flops; /* a rank's in a step: matrix products and attention, without recomputation */
     double mfu;   /* time those would take at peak, over the median step */

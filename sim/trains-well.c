@@ -30,7 +30,9 @@ bool sim_trains_well(const SimPrediction *prediction) {
 }
 
 unsigned sim_worst_cause(const SimPrediction *prediction) {
-    unsigned worst = sim_prediction_largest_cause(prediction, SIM_CAUSE_OVERHEAD);
+    unsigned worst = sim_is_host_bound(prediction)
+                         ? SIM_CAUSE_HOST
+                         : sim_prediction_largest_cause(prediction, SIM_CAUSE_OVERHEAD);
     SimTime lost = 0; /* to others, by all ranks */
     for (uint32_t rank = 0; rank < prediction->n_ranks; rank++) {
         lost += prediction->ranks[rank].lost_ns;

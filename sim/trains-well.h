@@ -17,6 +17,6 @@ double sim_working_share(const SimPrediction *prediction);
 /* In the later half of the steps; where each rank is played, in any of them. */
 bool sim_keeps_retrying(const SimPrediction *prediction);
 bool sim_trains_well(const SimPrediction *prediction);
-/* Which cause takes most of the time in which it does neither: of the rank whose times are shown,
- * or, where all ranks together lose more to each other, that. */
+/* Which cause takes most of the time in which it does neither (of a host-bound step, the host): of
+ * the rank whose times are shown, or, where all ranks together lose more to each other, that. */
 unsigned sim_worst_cause(const SimPrediction *prediction);

@@ -4,6 +4,7 @@
 
 #include "cli/diagnose/diagnose.h"
 #include "cli/options/setting.h"
+#include "sim/figures.h"
 #include "trace/ended.h"
 #include "trace/scale.h"
 
@@ -152,6 +153,14 @@ static void append_jitter(GString *text, const CliDiagnosis *diagnosis) {
  * for one word; the shares themselves are printed below it. */
 #define HOST_BOUND 0.2
 
+/* A predicted step may be host-bound although its kernels mostly wait for collectives, as those are
+ * issued late. A measured trace does not tell how long its host was busy. */
+static bool is_host_bound(const CliDiagnosis *diagnosis, double step_ns) {
+    bool is_predicted = g_str_equal(trace_get(diagnosis->trace, "side"), "predicted");
+    return (double)diagnosis->idle.idle_ns[TRACE_IDLE_HOST] > HOST_BOUND * step_ns ||
+           (is_predicted && sim_is_host_bound(diagnosis->base));
+}
+
 static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
     const TraceIdleBook *idle = &diagnosis->idle;
     double all_ns = (double)idle->busy_ns;
@@ -163,7 +172,7 @@ static void append_idle(GString *text, const CliDiagnosis *diagnosis) {
                                idle->n_steps == 0 ? "steady step" : "op of a steady step");
         return;
     }
-    bool host_bound = (double)idle->idle_ns[TRACE_IDLE_HOST] > HOST_BOUND * all_ns;
+    bool host_bound = is_host_bound(diagnosis, all_ns);
     bool retries = host_bound && idle->n_returns > 0;
     const char *why = retries ? ", by allocation retries (see 5) too" : "";
     g_string_append_printf(text,

@@ -257,8 +257,12 @@ void explain_idle(GString *text, const CliSubject *subject) {
     if (prediction == NULL) {
         return;
     }
-    g_string_append_printf(text, "bound_by = %s: the largest of these shares, predicted on %s\n",
-                           prediction->bound_by, subject->cluster->name);
+    g_string_append_printf(
+        text, "bound_by = %s: %s, predicted on %s\n", prediction->bound_by,
+        sim_is_host_bound(prediction)
+            ? "it issues for nearly all of a step, whatever the compute lane does"
+            : "the largest of these shares",
+        subject->cluster->name);
     for (guint i = 0; i < SIM_N_CAUSES; i++) {
         if (prediction->cause_ns[i] > 0) {
             g_string_append_printf(text, "  %-46s %12.6f ms\n", prediction->cause_names[i],

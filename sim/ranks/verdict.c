@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "plan/fold.h"
+#include "sim/figures.h"
 
 /* As if all passes were written. */
 static uint32_t whole_index(const PlanRole *role, const SimMemoryPosition *position) {
@@ -151,7 +152,10 @@ static void name_causes(SimPrediction *prediction, SimDevice *device) {
         sim_device_has_stages(device) ? "pipeline bubbles" : "other ranks";
     prediction->cause_names[SIM_CAUSE_BESIDE] = "kernels of other lanes";
     prediction->cause_names[SIM_CAUSE_HOST] = "host";
-    prediction->bound_by = prediction->cause_names[sim_prediction_largest_cause(prediction, 0)];
+    prediction->bound_by =
+        prediction->cause_names[sim_is_host_bound(prediction)
+                                    ? SIM_CAUSE_HOST
+                                    : sim_prediction_largest_cause(prediction, 0)];
 }
 
 void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
@@ -168,8 +172,8 @@ void sim_verdict_times(SimPrediction *prediction, SimDevice *device) {
     }
     read_causes(prediction, account);
     divide_by_steps(prediction);
-    name_causes(prediction, device);
     prediction->compute_ns = prediction->lane_busy_ns[sim_device_compute_lane(device)];
+    name_causes(prediction, device);
     prediction->evaluation_ns = sim_device_evaluation(device);
 }
 

@@ -197,10 +197,11 @@ static void more_diagnoses(void) {
          "4. host-bound, by allocation retries (see 5) too: the compute lane is busy"},
         {"gpt-175b -n 512 --cluster a100-roce --flavour fsdp1 --checkpointing full --param-dtype "
          "bf16",
-         "  95 allocation retries in 20 steps"},
+         "  94 allocation retries in 20 steps"},
         {"gpt2-xl -n 8 --checkpointing full --micro-batch 4 --cluster a100-node --param-dtype bf16",
          "7. bottleneck: blocks are computed twice"},
-        {"gpt2-xl -n 8 --clip 1 --host-reads both --cluster a100-node --param-dtype bf16",
+        {"gpt2-xl -n 8 --clip 1 --host-reads both --micro-batch 2 --cluster a100-node "
+         "--param-dtype bf16",
          "7. bottleneck: the host reads loss or norm within a step"},
         {"gpt2-xl -n 8 --optimizer-kernel loop --optimizer-count device --cluster a100-node "
          "--param-dtype bf16",

@@ -24,6 +24,29 @@ static void two_verdicts(void) {
            "");
 }
 
+/* With one sequence the host issues for all of the step. The compute lane mostly waits for gathers,
+ * but links a hundred times as fast, or half as fast, change nothing, and a quicker host does. */
+static void late_host(void) {
+    static const char one[] = "gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node";
+    static const struct {
+        const char *command, *machine, *said;
+    } cases[] = {
+        {"predict", "", "most is lost to host"},
+        {"predict", "", "bound by: host\n"},
+        {"predict", "", "  step 138.591 ms"},
+        {"predict", ":intra_node.nccl_channel_gb_per_s=2000", "  step 138.591 ms"},
+        {"predict", ":intra_node.nccl_channel_gb_per_s=10", "  step 138.591 ms"},
+        {"predict", ":host.cpu_factor=1", "  step 103.554 ms"},
+        {"predict", ":host.cpu_factor=1", "bound by: arithmetic"},
+        {"diagnose", "", "\n4. host-bound: the compute lane is busy for 70.3 % of a step"},
+        {"explain bound_by", "", "bound_by = host: it issues for nearly all of a step"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words = g_strconcat(cases[i].command, " ", one, cases[i].machine, NULL);
+        expect(words, 0, cases[i].said, "");
+    }
+}
+
 /* Retries that only come until memory is as it stays: the step is that of the many behind them. */
 static void retries_that_end(void) {
     static const char words[] =
@@ -269,6 +292,7 @@ int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/verdicts/who waits", who_waits);
     g_test_add_func("/cli/verdicts/two verdicts", two_verdicts);
+    g_test_add_func("/cli/verdicts/late host", late_host);
     g_test_add_func("/cli/verdicts/retries that end", retries_that_end);
     g_test_add_func("/cli/verdicts/near the edge", near_the_edge);
     g_test_add_func("/cli/verdicts/part of a node", part_of_a_node);
