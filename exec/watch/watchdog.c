@@ -1,7 +1,12 @@
 #include "exec/watch/watchdog.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
+
+enum {
+    LAST_WORDS_S = 2
+};
 
 struct _ExecWatchdog {
     unsigned seconds, opening_seconds;
@@ -15,9 +20,17 @@ struct _ExecWatchdog {
     gint beats; /* wraps; only that it changes counts */
 };
 
+static void end_at_once(int signal_number) {
+    _exit(1);
+}
+
+/* Whoever reads our output may be stuck as well, with another thread waiting for it inside of a
+ * stream that is flushed here: then the process ends without its last words. */
 static void bark(const ExecWatchdog *watchdog, unsigned seconds) G_GNUC_NORETURN;
 static void bark(const ExecWatchdog *watchdog, unsigned seconds) {
     g_autoptr(GString) text = g_string_new(NULL);
+    signal(SIGALRM, end_at_once);
+    alarm(LAST_WORDS_S);
     watchdog->explain(watchdog->self, text);
     fprintf(stderr,
             "foreshard-exec: %s: nothing has got on for %u s: %s; a rank may have died or taken "

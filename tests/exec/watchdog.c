@@ -2,6 +2,7 @@
  * beat, in the watchdog's own after it; one that beats goes on. Each in a child of its own.
  */
 #include <glib.h>
+#include <stdio.h>
 
 #include "exec/watch/watchdog.h"
 
@@ -63,10 +64,23 @@ static void test_beats(void) {
     g_assert_null(exec_watchdog_new(0, OPENING_SECONDS, "rank 7", explain, NULL));
 }
 
+/* Nobody reads what another thread writes, which therefore keeps its stream. */
+static void test_stuck_output(void) {
+    if (g_test_subprocess()) {
+        exec_watchdog_beat(watch());
+        flockfile(stdout);
+        g_usleep(TOO_LONG_S * G_USEC_PER_SEC);
+        return;
+    }
+    double seconds = ends_with("*rank 7: nothing has got on for 1 s: it sleeps;*");
+    g_assert_cmpfloat(seconds, <, TOO_LONG_S / 2.0);
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/exec/watchdog/opening", test_opening);
     g_test_add_func("/exec/watchdog/after a beat", test_after_a_beat);
     g_test_add_func("/exec/watchdog/beats", test_beats);
+    g_test_add_func("/exec/watchdog/stuck output", test_stuck_output);
     return g_test_run();
 }
