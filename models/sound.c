@@ -326,10 +326,8 @@ static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **erro
         {n->code == MODEL_CODE_TRANSFORMERS && !is_recorded_of_transformers(n), "code",
          "code = transformers is known of a network without experts, or with Mixtral's, Qwen "
          "3's or OLMoE's (no shared one), with groups of heads, attention's kernel, real rotary "
-         "embedding and "
-         "norms before (or EXAONE 4's or OLMo's behind), of Phi-3's joined layers all three, and "
-         "of "
-         "what makes a Gemma, a Gemma 2 or a Gemma 3 all of it; set code = own"},
+         "embedding and norms before (or EXAONE 4's or OLMo's behind), of Phi-3's joined layers "
+         "all three, and of what makes a Gemma, a Gemma 2 or a Gemma 3 all of it; set code = own"},
         {is_copied && (n->window || n->qkv != MODEL_QKV_APART), "use_cache",
          "use_cache = copied is known of layers for q, k and v each, and without a window; set "
          "use_cache = no"},

@@ -68,38 +68,39 @@ static bool are_of_several_machines(const CliChosen *chosen, const GArray *shown
     return several;
 }
 
-/* Rows that an error as large as one in ten would make late, each with what it has to spare. */
-static void append_late_by_error(GString *text, const CliChosen *chosen, const GArray *shown,
-                                 const CliChooseView *view) {
-    bool any = false;
-    for (guint i = 0; view->most_days > 0 && i < shown->len; i++) {
-        const CliChoice *choice = cli_choice_at(chosen, g_array_index(shown, guint, i));
-        double spare = 100 * (view->most_days / cli_choice_days(choice, view->tokens) - 1);
-        g_auto(CliHowSure) sure = {0};
-        cli_how_sure_of(choice->kind, choice->cluster, &sure);
-        if (sure.time.runs > 0 && spare < sure.time.p90_percent) {
-            g_autofree char *most_days = cli_choose_days(view->most_days);
-            g_string_append_printf(text,
-                                   any ? ""
-                                       : "  done in %s only if steps take at most so "
-                                         "much more than predicted:",
-                                   most_days);
-            g_string_append_printf(text, "%s row %u %.1f %%", any ? "," : "", i + 1, spare);
-            any = true;
-        }
+/* Of a row that an error as large as one in ten would make late, what it has to spare. */
+static void append_late(GString *late, guint row, const CliChoice *choice, const CliHowSure *sure,
+                        const CliChooseView *view) {
+    if (view->most_days <= 0 || sure->time.runs == 0) {
+        return;
     }
-    g_string_append(text, any ? "\n" : "");
+    double spare = 100 * (view->most_days / cli_choice_days(choice, view->tokens) - 1);
+    if (spare < sure->time.p90_percent) {
+        g_string_append_printf(late, "%s row %u %.1f %%", late->len > 0 ? "," : "", row, spare);
+    }
+}
+
+static void append_late_rows(GString *text, const GString *late, const CliChooseView *view) {
+    if (late->len > 0) {
+        g_autofree char *most_days = cli_choose_days(view->most_days);
+        g_string_append_printf(text,
+                               "  done in %s only if steps take at most so much more than "
+                               "predicted:%s\n",
+                               most_days, late->str);
+    }
 }
 
 void cli_choose_append_sure(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     g_autoptr(GArray) shown = cli_chosen_shown(chosen, view->top);
     g_autoptr(GArray) groups = g_array_new(FALSE, FALSE, sizeof(Alike));
     g_autofree char *memory = NULL; /* the same of all GPUs */
+    g_autoptr(GString) late = g_string_new(NULL);
     g_array_set_clear_func(groups, clear_alike);
     for (guint i = 0; i < shown->len; i++) {
         const CliChoice *choice = cli_choice_at(chosen, g_array_index(shown, guint, i));
         g_auto(CliHowSure) sure = {0};
         cli_how_sure_of(choice->kind, choice->cluster, &sure);
+        append_late(late, i + 1, choice, &sure, view);
         if (cli_how_sure_is_known(&sure)) {
             add_row(groups, i + 1, cli_how_sure_time(&sure));
             g_free(memory);
@@ -111,7 +112,7 @@ void cli_choose_append_sure(GString *text, const CliChosen *chosen, const CliCho
     }
     g_string_append(text, CLI_HOW_SURE_HEADING);
     append_times(text, groups);
-    append_late_by_error(text, chosen, shown, view);
+    append_late_rows(text, late, view);
     g_string_append_printf(text, "  memory  %s\n", memory);
     if (are_of_several_machines(chosen, shown)) {
         g_string_append(text, "rows of two machines that are nearer to each other than that may "

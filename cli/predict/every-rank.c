@@ -46,8 +46,7 @@ CliEveryRank *cli_every_rank_new(GOptionContext *context) {
          "play each rank by itself, instead of one for all. That one is slowed as the slowest of "
          "all is expected to be (the cluster's gpu_percent); each by itself has its own pace, so "
          "the step differs a little, and the quicker wait: whether they train well is then asked "
-         "of "
-         "the mean of all. Nodes of several kinds are played so in any case",
+         "of the mean of all. Nodes of several kinds are played so in any case",
          NULL},
         {"seed", 0, 0, G_OPTION_ARG_CALLBACK, (gpointer)take, "seed of the jitter (default 0)",
          "S"},

@@ -152,21 +152,38 @@ bool model_config_rest_of_gemma(const ModelConfig *c) {
            model_config_rope(c);
 }
 
-/* Whether each so many-th block looks back all the way, and no other. */
-static bool layer_types_are_every(const ModelConfig *c, gint64 every) {
+/* The first block, counted from 1, of which layer_types does not say that of each so many blocks
+ * the first or else the last looks back all the way, and no other; 0: none. */
+static guint unlike_in_layer_types(const ModelConfig *c, gint64 every, bool is_first) {
     JsonArray *types = model_config_array(c, "layer_types");
     for (guint i = 0; types && i < json_array_get_length(types); i++) {
         JsonNode *one = json_array_get_element(types, i);
         bool is_text = JSON_NODE_HOLDS_VALUE(one) && json_node_get_value_type(one) == G_TYPE_STRING;
-        const char *expected = (i + 1) % (guint64)every ? "sliding_attention" : "full_attention";
+        bool slides = (i + !is_first) % (guint64)every != 0;
+        const char *expected = slides ? "sliding_attention" : "full_attention";
         if (!is_text || !g_str_equal(json_node_get_string(one), expected)) {
-            return model_config_not_known(
-                c,
-                "layer_types is known as full_attention at each %" G_GINT64_FORMAT
-                "-th block and sliding_attention elsewhere; block %u differs",
-                every, i + 1);
+            return i + 1;
         }
     }
+    return 0;
+}
+
+static bool layer_types_are_every(const ModelConfig *c, gint64 every) {
+    guint unlike = unlike_in_layer_types(c, every, false);
+    return !unlike ||
+           model_config_not_known(c,
+                                  "layer_types is known as full_attention at each %" G_GINT64_FORMAT
+                                  "-th block and sliding_attention elsewhere; block %u differs",
+                                  every, unlike);
+}
+
+/* What q k is multiplied by: Gemma's files give what is under its root. */
+static bool append_scale_of_scores(const ModelConfig *c) {
+    double squared;
+    if (!model_config_number(c, "query_pre_attn_scalar", 256, &squared)) {
+        return false;
+    }
+    model_config_append_double(c, "attention_scale", 1 / sqrt(squared), "query_pre_attn_scalar");
     return true;
 }
 
@@ -202,12 +219,8 @@ bool model_config_rest_of_gemma3_text(const ModelConfig *c) {
     }
     model_config_append_whole(c, "global_every", every, "sliding_window_pattern");
     g_string_append(c->ini, "qk_norm = head\nnorm_at = both\n");
-    double squared;
-    if (!model_config_number(c, "query_pre_attn_scalar", 256, &squared)) {
-        return false;
-    }
-    model_config_append_double(c, "attention_scale", 1 / sqrt(squared), "query_pre_attn_scalar");
-    return append_gemma(c, "hidden_activation") && layer_types_are_every(c, every) &&
+    return append_scale_of_scores(c) && append_gemma(c, "hidden_activation") &&
+           layer_types_are_every(c, every) &&
            append_two_ropes(c, "rope_base=rope_theta:1000000", "local_rope_base=rope_theta:10000",
                             "local_rope_base=rope_local_base_freq:10000") &&
            append_llama(c);
@@ -217,21 +230,15 @@ bool model_config_rest_of_gemma3_text(const ModelConfig *c) {
  * all have the window. */
 bool model_config_rest_of_ministral(const ModelConfig *c) {
     const gint64 every = 4;
-    JsonArray *types = model_config_array(c, "layer_types");
-    bool is_alike = !types;
-    for (guint i = 0; types && i < json_array_get_length(types); i++) {
-        JsonNode *one = json_array_get_element(types, i);
-        bool is_text = JSON_NODE_HOLDS_VALUE(one) && json_node_get_value_type(one) == G_TYPE_STRING;
-        const char *expected = i % (guint)every ? "sliding_attention" : "full_attention";
-        if (!is_text || !g_str_equal(json_node_get_string(one), expected)) {
-            return model_config_not_known(
-                c,
-                "layer_types of a Ministral is known as full_attention at the first of each "
-                "%" G_GINT64_FORMAT " blocks and sliding_attention elsewhere; block %u differs",
-                every, i + 1);
-        }
+    guint unlike = unlike_in_layer_types(c, every, true);
+    if (unlike) {
+        return model_config_not_known(
+            c,
+            "layer_types of a Ministral is known as full_attention at the first of each "
+            "%" G_GINT64_FORMAT " blocks and sliding_attention elsewhere; block %u differs",
+            every, unlike);
     }
-    if (is_alike || !model_config_field(c, "sliding_window")) {
+    if (!model_config_array(c, "layer_types") || !model_config_field(c, "sliding_window")) {
         return model_config_not_known(
             c, "a Ministral whose blocks are all alike, without layer_types or sliding_window, is "
                "not known");
@@ -262,11 +269,9 @@ bool model_config_rest_of_gemma2(const ModelConfig *c) {
         json_object_has_member(c->fields, "sliding_window")) {
         return model_config_not_known(c, "a Gemma 2 whose sliding_window is null is not known");
     }
-    double squared;
-    if (!model_config_number(c, "query_pre_attn_scalar", 256, &squared)) {
+    if (!append_scale_of_scores(c)) {
         return false;
     }
-    model_config_append_double(c, "attention_scale", 1 / sqrt(squared), "query_pre_attn_scalar");
     model_config_append_whole(c, "global_every", every, "layer_types");
     g_string_append(c->ini, "norm_at = both\nattention = math-fp32\n");
     return append_gemma(c, "hidden_activation") && layer_types_are_every(c, every) &&

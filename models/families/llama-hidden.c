@@ -69,12 +69,10 @@ static uint32_t run_joined_hidden(const ModelLlama *llama, const ModelLlamaBlock
 static uint32_t run_squared(const ModelLlama *llama, const ModelLlamaBlock *block, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     uint64_t n = w->rows * llama->ffn;
-    double two = 2;
     uint32_t up = model_run_linear(w, &block->up, x, llama->ffn, w->width);
     plan_graph_enter(w->graph, block->act, &up, 1);
     uint32_t above = model_run_elementwise(w, PLAN_OP_RELU, up, PLAN_NONE, n);
-    uint32_t y = plan_graph_op(w->graph, PLAN_OP_POWER, &above, w->graph->dtype, n,
-                               (int64_t[]){(int64_t)n}, &two);
+    uint32_t y = model_run_number(w, PLAN_OP_POWER, above, n, 2);
     plan_graph_hold(w->graph, above);
     plan_graph_leave(w->graph, &y, 1);
     return y;

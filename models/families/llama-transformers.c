@@ -33,7 +33,7 @@ static uint32_t declare_rotary(ModelLlama *llama, const ModelNetwork *network, u
     return module;
 }
 
-/* By kinds of blocks; returns what is freed first. */
+/* By kinds of blocks. */
 static void make_tables(ModelLlama *llama, const ModelNetwork *network, uint32_t module,
                         uint32_t embedded) {
     ModelRotary *rotaries[2];
@@ -56,18 +56,6 @@ static void make_masks(ModelLlama *llama, const ModelNetwork *network, uint32_t 
     llama->window = network->window;
     llama->mask = model_eager_mask(w, network->window, dtype);
     llama->is_masked = true;
-}
-
-/* cap * tanh(logits / cap), each by the name of the one before. */
-static uint32_t cap_logits(const ModelLlama *llama, uint32_t logits) {
-    const ModelWalk *w = &llama->walk;
-    uint64_t n = w->rows * llama->vocab;
-    if (!llama->logits_cap) {
-        return logits;
-    }
-    logits = model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, n, 1 / llama->logits_cap);
-    logits = model_run_elementwise(w, PLAN_OP_TANH, logits, PLAN_NONE, n);
-    return model_run_number(w, PLAN_OP_TIMES_NUMBER, logits, n, llama->logits_cap);
 }
 
 /* What forward's variables hold, in the order in which they go when it returns. Many have positions
@@ -143,7 +131,7 @@ void model_llama_walk_transformers(ModelLlama *llama, const ModelNetwork *networ
     plan_graph_hold(graph, normed);
     uint32_t logits =
         model_llama_scale_logits(llama, model_run_linear(w, &head, normed, llama->vocab, w->width));
-    logits = cap_logits(llama, logits);
+    logits = model_run_capped(w, logits, w->rows * llama->vocab, llama->logits_cap);
     (model_transformers_makes_loss(w) ? model_transformers_end : model_end)(w, root, logits,
                                                                             targets, llama->vocab);
 }

@@ -1,4 +1,5 @@
-/* models/layers/activation.c - GELU, as one kernel or of the ops that a program wrote out. */
+/* models/layers/activation.c - GELU, as one kernel or of the ops that a program wrote out,
+ * and caps. */
 #include <math.h>
 
 #include "models/layers/layers.h"
@@ -6,6 +7,15 @@
 uint32_t model_run_number(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t n,
                           double number) {
     return plan_graph_op(w->graph, kind, &x, w->graph->dtype, n, (int64_t[]){(int64_t)n}, &number);
+}
+
+uint32_t model_run_capped(const ModelWalk *w, uint32_t x, uint64_t n, double cap) {
+    if (!cap) {
+        return x;
+    }
+    x = model_run_number(w, PLAN_OP_TIMES_NUMBER, x, n, 1 / cap);
+    x = model_run_elementwise(w, PLAN_OP_TANH, x, PLAN_NONE, n);
+    return model_run_number(w, PLAN_OP_TIMES_NUMBER, x, n, cap);
 }
 
 /* 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0)))) */

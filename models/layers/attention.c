@@ -250,16 +250,6 @@ static uint32_t add_bias(const ModelWalk *w, const ModelAttention *a, uint32_t s
                          NULL);
 }
 
-static uint32_t cap_scores(const ModelWalk *w, const ModelAttention *a, uint32_t scores,
-                           uint64_t elements) {
-    if (!a->cap) {
-        return scores;
-    }
-    scores = model_run_number(w, PLAN_OP_TIMES_NUMBER, scores, elements, 1 / a->cap);
-    scores = model_run_elementwise(w, PLAN_OP_TANH, scores, PLAN_NONE, elements);
-    return model_run_number(w, PLAN_OP_TIMES_NUMBER, scores, elements, a->cap);
-}
-
 /* A mask of each sequence, all alike, for every head. */
 static uint32_t add_mask(const ModelWalk *w, const ModelAttention *a, uint32_t scores,
                          uint64_t elements) {
@@ -347,7 +337,7 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     if (a->bias != PLAN_NONE) {
         scores = add_bias(w, a, scores);
     }
-    scores = cap_scores(w, a, scores, elements);
+    scores = model_run_capped(w, scores, elements, a->cap);
     if (a->added) {
         scores = add_mask(w, a, scores, elements);
     } else if (a->causal) {

@@ -135,6 +135,8 @@ uint32_t model_run_elementwise(const ModelWalk *w, PlanOpKind kind, uint32_t a, 
 /* What an op makes of a tensor of n elements and a number. */
 uint32_t model_run_number(const ModelWalk *w, PlanOpKind kind, uint32_t x, uint64_t n,
                           double number);
+/* cap * tanh(x / cap), each by the name of the one before; cap 0: x. */
+uint32_t model_run_capped(const ModelWalk *w, uint32_t x, uint64_t n, double cap);
 uint32_t model_run_gelu(const ModelWalk *w, ModelGelu gelu, uint32_t x, uint64_t n);
 /* x in fp32, or in the dtype of another value: a copy, or x itself if it has that dtype. */
 uint32_t model_run_widen(const ModelWalk *w, uint32_t x);
