@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "cli/calibrate/climb.h"
+#include "cli/published/rows-collectives.h"
 #include "cli/source/data-dir.h"
-#include "cli/validate/rows-collectives.h"
 
 enum {
     TRIES = 20000

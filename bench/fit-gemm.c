@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 #include "cli/calibrate/climb.h"
+#include "cli/published/rows-gemm.h"
 #include "cli/source/data-dir.h"
-#include "cli/validate/rows-gemm.h"
 
 enum {
     TRIES = 3000

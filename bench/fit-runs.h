@@ -1,7 +1,7 @@
 /* bench/fit-runs.h - the published runs on one GPU, for programs that fit its cluster's numbers. */
 #pragma once
 
-#include "cli/validate/rows-train.h"
+#include "cli/published/rows-train.h"
 
 typedef struct {
     CliPublished *published;

@@ -36,8 +36,8 @@
 
 #include <json-glib/json-glib.h>
 
+#include "cli/published/run-kind.h"
 #include "cli/source/plan-source.h"
-#include "cli/validate/run-kind.h"
 #include "models/cluster.h"
 #include "trace/trace.h"
 

@@ -12,7 +12,7 @@
 #include <json-glib/json-glib.h>
 
 #include "cli/predict/predict.h"
-#include "cli/validate/run-kind.h"
+#include "cli/published/run-kind.h"
 
 typedef struct {
     unsigned runs; /* 0: not known */

@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/published/rows-ahead.h"
+#include "cli/published/rows-collectives.h"
+#include "cli/published/rows-gemm.h"
 #include "cli/say/prose.h"
-#include "cli/validate/rows-ahead.h"
-#include "cli/validate/rows-collectives.h"
-#include "cli/validate/rows-gemm.h"
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 

@@ -1,17 +1,17 @@
 /* cli/validate/validate.h - tables of published measurements, predicted and summed up.
  *
- * A table's kind is known by its columns (rows-*.h). A row that cannot be predicted is counted
- * as skipped, with its reason; an error is about the table itself.
+ * A table's kind is known by its columns (cli/published/rows-*.h). A row that cannot be predicted
+ * is counted as skipped, with its reason; an error is about the table itself.
  *
- * Owns: all it has read. Threads: one, beside those that predict (rows-ahead.h). Determinism: the
- * same tables print the same bytes, however many those are.
+ * Owns: all it has read. Threads: one, beside those that predict (cli/published/rows-ahead.h).
+ * Determinism: the same tables print the same bytes, however many those are.
  */
 #pragma once
 
 #include <stdio.h>
 
-#include "cli/validate/rows-train.h"
-#include "cli/validate/score.h"
+#include "cli/published/rows-train.h"
+#include "cli/published/score.h"
 
 typedef struct {
     CliScore time, memory;

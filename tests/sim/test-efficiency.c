@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/published/rows-gemm.h"
 #include "cli/source/data-dir.h"
-#include "cli/validate/rows-gemm.h"
 #include "trace/quantile.h"
 
 static ModelCluster *cluster_called(const char *name) {

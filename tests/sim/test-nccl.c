@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/published/rows-collectives.h"
 #include "cli/source/data-dir.h"
-#include "cli/validate/rows-collectives.h"
 #include "sim/costs/sharing.h"
 #include "trace/quantile.h"
 

@@ -3,8 +3,8 @@
  * may, have their rows in words.csv, whose last column says what they are given. */
 #include <string.h>
 
-#include "cli/validate/rows-train.h"
-#include "cli/validate/train-row.h"
+#include "cli/published/rows-train.h"
+#include "cli/published/train/row.h"
 
 /* A rule alone: entries of one section. */
 typedef struct {

@@ -3,7 +3,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "cli/validate/train-words.h"
+#include "cli/published/train/words.h"
 #include "cli/validate/validate.h"
 
 /* The row that a case changes; a column that no case names stays as it is. */

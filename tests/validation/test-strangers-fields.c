@@ -2,8 +2,8 @@
  * it. */
 #include <string.h>
 
-#include "cli/validate/train-link.h"
-#include "cli/validate/train-row.h"
+#include "cli/published/train/link.h"
+#include "cli/published/train/row.h"
 #include "tests/validation/strangers.h"
 
 /* ---- what follows from other fields --------------------------------------------------------- */

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/published/rules.h"
 #include "cli/validate/kinds.h"
 #include "cli/validate/one-share.h"
-#include "cli/validate/rules.h"
 #include "cli/validate/validate.h"
 #include "plan/files/leftovers.h"
 #include "tests/validation/pages.h"
