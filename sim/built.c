@@ -29,10 +29,11 @@ SimPrediction *sim_predict_built(SimBuild *build, gpointer self, Plan **plan,
         if (*plan == NULL) {
             *plan = build(self, form, &refusal);
         }
-        if (*plan != NULL && !options.every_rank && sim_told_apart(*plan, cluster) != NULL) {
+        bool are_unlike = *plan != NULL && sim_told_apart(*plan, cluster) != NULL;
+        if (are_unlike && !options.every_rank && !options.one_of_each) {
             play_each(&options, *plan, cluster, &traced);
         }
-        if (*plan != NULL && options.every_rank && (*plan)->for_one) {
+        if (*plan != NULL && (options.every_rank || are_unlike) && (*plan)->for_one) {
             plan_free(*plan);
             *plan = build(self, PLAN_FORM_WHOLE, &refusal);
         }

@@ -154,8 +154,9 @@ static bool check(const Plan *plan, const ModelCluster *cluster, const SimOption
                   GError **error) {
     return check_cluster(plan, cluster, error) && check_peers(plan, cluster, error) &&
            check_folded(plan, cluster, options, error) &&
-           (options->every_rank ? check_every(plan, options, error)
-                                : check_alike(plan, cluster, error));
+           (options->every_rank    ? check_every(plan, options, error)
+            : options->one_of_each ? true
+                                   : check_alike(plan, cluster, error));
 }
 
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
@@ -173,7 +174,9 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     if (trace) {
         describe(trace, plan, cluster, &own, prediction);
     }
+    bool are_unlike = own.one_of_each && sim_told_apart(plan, cluster) != NULL;
     Play *play = own.every_rank                       ? sim_play_every
+                 : are_unlike                         ? sim_play_one_of_each
                  : plan->axes[PLAN_AXIS_PIPELINE] > 1 ? sim_play_stages
                                                       : sim_play_representative;
     bool done = play(plan, cluster, &own, prediction, trace, error);

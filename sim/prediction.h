@@ -62,7 +62,9 @@ typedef struct {
                     * result's figures only flops are known */
 
     SimMemoryOf memory_of;
-    bool every_rank; /* every rank is played; what follows is for that alone */
+    bool one_of_each; /* where ranks are not alike, one on each kind of node is played, and stands
+                       * for the others as one does where they are: a close estimate */
+    bool every_rank;  /* every rank is played; what follows is for that alone */
     SimJitter jitter;
     const SimTrouble *troubles;
     uint32_t n_troubles;

@@ -51,6 +51,7 @@ static CliChoice *best_simple(const CliChooseAsked *asked, CliChosen *chosen, Cl
                              .clusters = clusters,
                              .knobs = knobs,
                              .global_batch = asked->global_batch,
+                             .top = 1,
                              .cores = asked->cores};
     g_autoptr(CliChosen) found = cli_choose_search(&simple, NULL, error);
     if (found == NULL) {
@@ -58,6 +59,7 @@ static CliChoice *best_simple(const CliChooseAsked *asked, CliChosen *chosen, Cl
     }
     chosen->n_predicted += found->n_predicted;
     chosen->n_not_fitting += found->n_not_fitting;
+    chosen->n_exact += found->n_exact;
     if (found->choices->len == 0) {
         return NULL;
     }

@@ -2,6 +2,7 @@
 
 #include "cli/predict/predict.h"
 #include "plan/plan.h"
+#include "sim/predict.h"
 #include "sim/settings.h"
 #include "sim/spending.h"
 #include "sim/trains-well.h"
@@ -31,11 +32,12 @@ static Trace *header_of(const Plan *plan, const ModelCluster *cluster) {
 }
 
 bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,
-                        CliChoice *ret, GError **error) {
+                        bool roughly, CliChoice *ret, GError **error) {
     PlanStrategy strategy;
     g_autoptr(Plan) plan = NULL;
     g_autoptr(SimPrediction) prediction =
-        cli_predict_play(source, network, &plan, cluster, NULL, error);
+        roughly ? cli_predict_roughly(source, network, &plan, cluster, error)
+                : cli_predict_play(source, network, &plan, cluster, NULL, error);
     if (prediction == NULL || !cli_plan_source_strategy(source, &strategy, error)) {
         return false;
     }
@@ -47,6 +49,7 @@ bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelC
                        .micro_batch = strategy.micro_batch,
                        .accumulate = strategy.accumulate,
                        .kind = cli_run_kind(plan, prediction),
+                       .unlike = roughly ? sim_told_apart(plan, cluster) : NULL,
                        .tokens = (double)plan->tokens_per_rank * plan->world,
                        .kwh_per_billion = 1e3 * spending.kwh_per_million,
                        .price_per_billion = 1e3 * spending.price_per_million};

@@ -48,6 +48,41 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
     return g_steal_pointer(&chosen);
 }
 
+static void note_place(CliChosen *chosen, const CliChoice *choice) {
+    uint64_t bytes = choice->reserved_bytes, most = choice->allocator_bytes;
+    for (guint i = 0; i < chosen->machines->len; i++) {
+        CliMachine *machine = &g_array_index(chosen->machines, CliMachine, i);
+        if (machine->cluster != choice->cluster) {
+            continue;
+        }
+        machine->n_fit += choice->fits;
+        if (!choice->fits && (!machine->has_nearest || bytes < machine->nearest_bytes)) {
+            machine->has_nearest = true;
+            machine->nearest_bytes = bytes;
+            machine->allocator_bytes = most;
+        }
+    }
+}
+
+void cli_chosen_keep(CliChosen *chosen, CliChoice *choice) {
+    note_place(chosen, choice);
+    if (choice->fits) {
+        g_array_append_val(chosen->choices, *choice);
+        return;
+    }
+    bool nearer =
+        chosen->nearest == NULL ||
+        (double)choice->reserved_bytes - (double)choice->allocator_bytes <
+            (double)chosen->nearest->reserved_bytes - (double)chosen->nearest->allocator_bytes;
+    if (nearer) {
+        cli_choice_free(chosen->nearest);
+        g_clear_pointer(&chosen->ways, g_array_unref);
+        chosen->nearest = g_memdup2(choice, sizeof *choice);
+    } else {
+        cli_choice_clear(choice);
+    }
+}
+
 bool cli_chosen_has_fitting(const CliChosen *chosen) {
     return chosen->choices->len + chosen->n_late + chosen->n_dear > 0;
 }

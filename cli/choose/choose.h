@@ -27,6 +27,10 @@
  * Where nothing fits, or nothing without giving memory back, more is asked of what lacks least
  * (cli/what-if/ways-to-fit.h).
  *
+ * Where ranks are not alike, each of them has to be played, which takes as many times as long as
+ * there are ranks. All settings are then first predicted by one rank on each kind of node, and each
+ * rank is played of those alone that may be shown (exact.c). What is shown is what predict says.
+ *
  * All this is on several cores (ahead.h), and none of it tells on how many.
  *
  * Owns: what was chosen owns all of it. Cost: a prediction each, and on several cores some more
@@ -49,6 +53,7 @@ typedef struct {
     uint64_t global_batch;     /* sequences a step of all ranks, by accumulation; 0: any */
     double tokens, most_days;  /* of the whole training, and its deadline; 0: not asked */
     double most_price;         /* its budget; 0: not asked; else every machine has a price */
+    guint top;                 /* as in CliChooseView */
     guint cores;               /* to predict on; 0: as cli/host/cores.h has it */
 } CliChooseAsked;
 
@@ -67,6 +72,8 @@ typedef struct {
     const char *bound_by;  /* the largest share of a step */
     const char *lost_to;   /* and of what is not work */
     CliRunKind kind;       /* of which published runs tell how sure it is */
+    const char *unlike;    /* why its ranks are not alike, if one on each kind of node stood for
+                            * them, so that this is an estimate; NULL: this is what predict says */
     bool fits, trains_well;
     uint64_t reserved_bytes, allocator_bytes, retries;
     unsigned n_steps;                          /* in which those are */
@@ -107,11 +114,13 @@ typedef struct {
     guint n_dear;        /* fit in time, and cost more than the budget */
     guint n_predicted;   /* the baseline's among them */
     guint n_not_fitting, n_left_out, n_refused;
-    char *refusal;     /* the first */
-    char *another;     /* the first for another reason; NULL: there is none */
-    bool took_bf16;    /* no dtype was given */
-    bool took_storage; /* nor was lora_base_storage, and model was taken */
-    bool by_price;     /* ranked by price */
+    char *refusal;      /* the first */
+    char *another;      /* the first for another reason; NULL: there is none */
+    const char *unlike; /* of a choice, of which there were estimates at first; NULL: of none */
+    guint n_exact;      /* those among them of which every rank was played then */
+    bool took_bf16;     /* no dtype was given */
+    bool took_storage;  /* nor was lora_base_storage, and model was taken */
+    bool by_price;      /* ranked by price */
 } CliChosen;
 
 double cli_choice_tokens_per_s(const CliChoice *choice); /* of all ranks */
@@ -140,6 +149,12 @@ typedef struct {
     const char *written;      /* the strategy file that was written; NULL: none */
 } CliChooseView;
 
+enum {
+    CLI_ROWS_OF_ONE_PLACE = 5 /* where all are of one machine and number of GPUs */
+};
+
+/* How many rows of a machine and number of GPUs are shown, at most. */
+guint cli_chosen_rows_a_place(const CliChosen *chosen, guint top);
 /* The choices to show (indices, guint): the best of each machine and number of GPUs. */
 GArray *cli_chosen_shown(const CliChosen *chosen, guint top);
 char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view);

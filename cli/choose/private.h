@@ -10,9 +10,12 @@ CliChosen *cli_choose_search(const CliChooseAsked *asked, CliProgress *progress,
 /* Finds chosen->baseline, if there is one. */
 bool cli_choose_baseline(const CliChooseAsked *asked, CliChosen *chosen, GError **error);
 
-/* Predicts what the source says; settings stay NULL. Fails where that is refused. */
+/* Predicts what the source says; settings stay NULL. Fails where that is refused. roughly: by an
+ * estimate where ranks are not alike. */
 bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelCluster *cluster,
-                        CliChoice *ret, GError **error);
+                        bool roughly, CliChoice *ret, GError **error);
+/* Takes a choice: into the list if it fits, else as the nearest if it is that. */
+void cli_chosen_keep(CliChosen *chosen, CliChoice *choice);
 /* By price where all have one, else by speed; again where some were left out. */
 void cli_chosen_rank(CliChosen *chosen);
 /* Leaves out what takes more days. */

@@ -290,3 +290,41 @@ const char *cli_range_no_row(const CliRange *range) {
                            "give a knob values that go together"
                          : NULL;
 }
+
+/* ---- a setting, as a plan ---- */
+
+uint64_t cli_range_passes(const CliRange *range, const CliMisfit *setting) {
+    uint64_t a_pass = setting->batches * setting->micro_batch, all = range->asked->global_batch;
+    return a_pass > 0 && all >= a_pass && all % a_pass == 0 ? all / a_pass : 0;
+}
+
+static bool set_precision(const CliRange *range, CliPlanSource *source, const char *sharding,
+                          GError **error) {
+    if (range->mixed == NULL) {
+        return true;
+    }
+    g_autofree char *flavour = plan_strategy_value(&range->given, "flavour");
+    g_autofree char *reduce = plan_strategy_value(&range->given, "reduce_dtype");
+    bool is_fsdp = g_str_has_prefix(flavour, "fsdp") ||
+                   !(g_str_equal(sharding, "none") || g_str_equal(sharding, "optimizer-only"));
+    return cli_plan_source_set(source, "param_dtype", is_fsdp ? range->mixed : "model", error) &&
+           cli_plan_source_set(source, "reduce_dtype", is_fsdp ? reduce : "param", error) &&
+           cli_plan_source_set(source, "autocast", is_fsdp ? "none" : range->mixed, error);
+}
+
+bool cli_range_set(const CliRange *range, CliPlanSource *source, char **values,
+                   const CliMisfit *setting, GError **error) {
+    for (guint i = 0; i < range->knobs->len; i++) {
+        if (!cli_plan_source_set(source, cli_range_knob(range, i)->key, values[i], error)) {
+            return false;
+        }
+    }
+    if (range->asked->global_batch > 0) {
+        g_autofree char *times =
+            g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)cli_range_passes(range, setting));
+        if (!cli_plan_source_set(source, "accumulate", times, error)) {
+            return false;
+        }
+    }
+    return set_precision(range, source, setting->sharding, error);
+}

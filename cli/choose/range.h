@@ -37,6 +37,12 @@ char *cli_range_value(const CliRange *range, char **values, const char *key);
 uint64_t cli_range_number(const CliRange *range, char **values, const char *key);
 CliMisfit cli_range_setting(const CliRange *range, const ModelCluster *cluster, char **values);
 
+/* Passes that make a step of this batch one of the global batch; 0: none do. */
+uint64_t cli_range_passes(const CliRange *range, const CliMisfit *setting);
+/* Has the source plan it. */
+bool cli_range_set(const CliRange *range, CliPlanSource *source, char **values,
+                   const CliMisfit *setting, GError **error);
+
 /* Whether the values ask for what no other row does, and what can be. */
 bool cli_range_is_worth(const CliRange *range, const CliMisfit *setting, char **values);
 /* For a search that found none so: why, where knobs are at fault; else NULL. */

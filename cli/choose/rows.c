@@ -10,10 +10,6 @@
 
 static const double BILLION = 1e9, KWH_A_MWH = 1e3;
 
-enum {
-    MANY = 5 /* rows of one machine and number of GPUs */
-};
-
 static bool are_of_one_place(const CliChosen *chosen) {
     bool one = true;
     for (guint i = 1; i < chosen->choices->len; i++) {
@@ -23,10 +19,14 @@ static bool are_of_one_place(const CliChosen *chosen) {
     return one;
 }
 
+guint cli_chosen_rows_a_place(const CliChosen *chosen, guint top) {
+    return top > 0 ? top : are_of_one_place(chosen) ? CLI_ROWS_OF_ONE_PLACE : 1;
+}
+
 GArray *cli_chosen_shown(const CliChosen *chosen, guint top) {
     GArray *shown = g_array_new(FALSE, FALSE, sizeof(guint));
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    guint most = top > 0 ? top : are_of_one_place(chosen) ? MANY : 1;
+    guint most = cli_chosen_rows_a_place(chosen, top);
     for (guint i = 0; i < chosen->choices->len; i++) {
         const CliChoice *choice = cli_choice_at(chosen, i);
         g_autofree char *place =

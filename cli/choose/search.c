@@ -1,5 +1,6 @@
 /* cli/choose/search.c - tries them, by the row: see choose.h. */
 #include "cli/choose/ahead.h"
+#include "cli/choose/exact.h"
 #include "cli/choose/misfits.h"
 #include "cli/choose/private.h"
 #include "cli/choose/range.h"
@@ -26,21 +27,6 @@ typedef struct {
     bool is_passed;         /* and that has passed it */
 } Search;
 
-static bool set_precision(Search *search, const char *sharding, GError **error) {
-    CliPlanSource *source = search->source;
-    if (search->range->mixed == NULL) {
-        return true;
-    }
-    g_autofree char *flavour = plan_strategy_value(&search->range->given, "flavour");
-    g_autofree char *reduce = plan_strategy_value(&search->range->given, "reduce_dtype");
-    bool is_fsdp = g_str_has_prefix(flavour, "fsdp") ||
-                   !(g_str_equal(sharding, "none") || g_str_equal(sharding, "optimizer-only"));
-    return cli_plan_source_set(source, "param_dtype", is_fsdp ? search->range->mixed : "model",
-                               error) &&
-           cli_plan_source_set(source, "reduce_dtype", is_fsdp ? reduce : "param", error) &&
-           cli_plan_source_set(source, "autocast", is_fsdp ? "none" : search->range->mixed, error);
-}
-
 /* ---- one setting ---- */
 
 typedef enum {
@@ -50,16 +36,11 @@ typedef enum {
     TRY_FAILED /* with error */
 } Tried;
 
-/* Passes that make a step of this batch one of the global batch; 0: none do. */
-static uint64_t passes(const Search *search, const CliMisfit *setting) {
-    uint64_t a_pass = setting->batches * setting->micro_batch, all = search->asked->global_batch;
-    return a_pass > 0 && all >= a_pass && all % a_pass == 0 ? all / a_pass : 0;
-}
-
 /* With one pass, the last is every pass. */
 static bool is_same_reduced(const Search *search, const CliMisfit *setting, char **values) {
     g_autofree char *sync = cli_range_value(search->range, values, "accumulate_sync");
-    return search->range->takes_sync && passes(search, setting) == 1 && g_str_equal(sync, "last");
+    return search->range->takes_sync && cli_range_passes(search->range, setting) == 1 &&
+           g_str_equal(sync, "last");
 }
 
 static Tried refuse(Search *search, GError *refusal, GError **error) {
@@ -76,23 +57,6 @@ static Tried refuse(Search *search, GError *refusal, GError **error) {
     }
     g_error_free(refusal);
     return TRY_REFUSED;
-}
-
-static bool set_all(Search *search, char **values, const CliMisfit *setting, GError **error) {
-    CliPlanSource *source = search->source;
-    for (guint i = 0; i < search->range->knobs->len; i++) {
-        if (!cli_plan_source_set(source, cli_range_knob(search->range, i)->key, values[i], error)) {
-            return false;
-        }
-    }
-    if (search->asked->global_batch > 0) {
-        g_autofree char *times =
-            g_strdup_printf("%" G_GUINT64_FORMAT, (guint64)passes(search, setting));
-        if (!cli_plan_source_set(source, "accumulate", times, error)) {
-            return false;
-        }
-    }
-    return set_precision(search, setting->sharding, error);
 }
 
 static Tried note(Search *search, CliChoice choice, CliMisfit *setting, CliChoice *ret) {
@@ -138,7 +102,8 @@ static bool predict(Search *search, const ModelCluster *cluster, uint64_t micro_
         return true;
     }
     GError *refusal = NULL;
-    bool good = cli_choice_predict(search->source, search->asked->network, cluster, ret, &refusal);
+    bool good =
+        cli_choice_predict(search->source, search->asked->network, cluster, true, ret, &refusal);
     if (search->is_ahead) {
         hand_over(search, micro_batch, ret, refusal);
     }
@@ -160,12 +125,12 @@ static Tried try_one(Search *search, const ModelCluster *cluster, char **values,
         tried = TRY_FAILED;
     } else if (cli_misfits_rule_out(search->misfits, &setting)) {
         search->chosen->n_left_out++;
-    } else if (search->asked->global_batch > 0 && passes(search, &setting) == 0) {
+    } else if (search->asked->global_batch > 0 && cli_range_passes(search->range, &setting) == 0) {
         tried = setting.batches * setting.micro_batch > search->asked->global_batch ? TRY_FITS_NOT
                                                                                     : TRY_REFUSED;
     } else if (is_same_reduced(search, &setting, values)) {
         tried = TRY_REFUSED;
-    } else if (!set_all(search, values, &setting, error)) {
+    } else if (!cli_range_set(search->range, search->source, values, &setting, error)) {
         tried = TRY_FAILED;
     } else if (predict(search, cluster, setting.micro_batch, &choice, &refusal)) {
         choice.settings = cli_choice_settings(search->chosen->keys, values);
@@ -175,42 +140,6 @@ static Tried try_one(Search *search, const ModelCluster *cluster, char **values,
     }
     cli_misfit_clear(&setting);
     return tried;
-}
-
-static void note_place(CliChosen *chosen, const CliChoice *choice) {
-    uint64_t bytes = choice->reserved_bytes, most = choice->allocator_bytes;
-    for (guint i = 0; i < chosen->machines->len; i++) {
-        CliMachine *machine = &g_array_index(chosen->machines, CliMachine, i);
-        if (machine->cluster != choice->cluster) {
-            continue;
-        }
-        machine->n_fit += choice->fits;
-        if (!choice->fits && (!machine->has_nearest || bytes < machine->nearest_bytes)) {
-            machine->has_nearest = true;
-            machine->nearest_bytes = bytes;
-            machine->allocator_bytes = most;
-        }
-    }
-}
-
-static void keep(Search *search, CliChoice *choice) {
-    CliChosen *chosen = search->chosen;
-    note_place(chosen, choice);
-    if (choice->fits) {
-        g_array_append_val(chosen->choices, *choice);
-        return;
-    }
-    bool nearer =
-        chosen->nearest == NULL ||
-        (double)choice->reserved_bytes - (double)choice->allocator_bytes <
-            (double)chosen->nearest->reserved_bytes - (double)chosen->nearest->allocator_bytes;
-    if (nearer) {
-        cli_choice_free(chosen->nearest);
-        g_clear_pointer(&chosen->ways, g_array_unref);
-        chosen->nearest = g_memdup2(choice, sizeof *choice);
-    } else {
-        cli_choice_clear(choice);
-    }
 }
 
 /* What a batch came to: rate is 0 where it does not fit. */
@@ -232,7 +161,7 @@ static Outcome try_size(Search *search, const ModelCluster *cluster, char **valu
     if (choice.title != NULL) {
         outcome.rate = choice.fits ? cli_choice_tokens_per_s(&choice) : 0;
         outcome.calm = choice.fits && choice.retries == 0;
-        keep(search, &choice);
+        cli_chosen_keep(search->chosen, &choice);
     }
     return outcome;
 }
@@ -258,10 +187,11 @@ static bool try_listed(Search *search, const ModelCluster *cluster, char **value
 static uint64_t first_size(const Search *search, const ModelCluster *cluster, char **values) {
     CliMisfit setting = cli_range_setting(search->range, cluster, values);
     uint64_t size = 1, few = FEW_PASSES * cli_range_number(search->range, values, "pipeline");
-    for (setting.micro_batch = 1; passes(search, &setting) > few; setting.micro_batch *= 2) {
+    for (setting.micro_batch = 1; cli_range_passes(search->range, &setting) > few;
+         setting.micro_batch *= 2) {
         size = setting.micro_batch;
     }
-    size = passes(search, &setting) > 0 ? setting.micro_batch : size;
+    size = cli_range_passes(search->range, &setting) > 0 ? setting.micro_batch : size;
     cli_misfit_clear(&setting);
     return size;
 }
@@ -451,6 +381,12 @@ static CliChosen *search_range(const CliRange *range, CliProgress *progress, GEr
     }
     if (chosen->n_predicted + chosen->n_refused == 0) {
         chosen->refusal = g_strdup(cli_range_no_row(range));
+    }
+    if (progress != NULL) {
+        cli_progress_wipe(progress);
+    }
+    if (!cli_chosen_play_exactly(chosen, range, source, progress != NULL, error)) {
+        return NULL;
     }
     cli_chosen_rank(chosen);
     return g_steal_pointer(&chosen);

@@ -129,6 +129,17 @@ static void append_counts(GString *text, const CliChosen *chosen, const CliChoos
     g_string_append_c(text, '\n');
 }
 
+/* Why it took longer than of a machine whose ranks are alike. */
+static void append_exact(GString *text, const CliChosen *chosen) {
+    if (chosen->unlike != NULL) {
+        g_string_append_printf(
+            text,
+            "one GPU cannot stand for all here (%s), so every GPU was played of the %u setting%s "
+            "that might be shown, which takes long; of the others one on each kind of node\n",
+            chosen->unlike, chosen->n_exact, chosen->n_exact == 1 ? "" : "s");
+    }
+}
+
 void cli_choose_append_precision(GString *text, const CliChosen *chosen) {
     if (chosen->took_bf16) {
         g_string_append(text, "in bf16, since no dtype was given (other commands then plan "
@@ -321,6 +332,7 @@ char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
         append_ways(text, chosen, "row 1 has no retries");
         append_baseline(text, chosen);
         append_counts(text, chosen, view);
+        append_exact(text, chosen);
         append_next(text, chosen, view);
     } else {
         g_string_append(text, ": ");
@@ -333,6 +345,7 @@ char *cli_chosen_text(const CliChosen *chosen, const CliChooseView *view) {
         }
         cli_choose_append_precision(text, chosen);
         append_counts(text, chosen, view);
+        append_exact(text, chosen);
     }
     return g_string_free(text, FALSE);
 }

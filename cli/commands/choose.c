@@ -205,6 +205,7 @@ static int choose(const char *network, const Options *options, CliPlanSource *so
                             .tokens = options->tokens,
                             .most_days = most_days(options),
                             .most_price = options->budget,
+                            .top = options->top == CLI_NOT_GIVEN ? 0 : (guint)options->top,
                             .cores = (guint)options->cores};
     g_autoptr(CliChosen) chosen = cli_choose(&asked, &error);
     return chosen != NULL ? show(chosen, options, network, source)

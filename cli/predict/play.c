@@ -43,3 +43,9 @@ SimPrediction *cli_predict_play(CliPlanSource *source, const char *name, Plan **
     SimOptions options = {.steps = SIM_STEPS_IT_TAKES};
     return if_computed(cli_predict(source, name, plan, cluster, &options, trace, error), error);
 }
+
+SimPrediction *cli_predict_roughly(CliPlanSource *source, const char *name, Plan **plan,
+                                   const ModelCluster *cluster, GError **error) {
+    SimOptions options = {.steps = SIM_STEPS_IT_TAKES, .one_of_each = true};
+    return if_computed(cli_predict(source, name, plan, cluster, &options, NULL, error), error);
+}

@@ -286,12 +286,44 @@ bool sim_play_every(const Plan *plan, const ModelCluster *cluster, const SimOpti
     return sim_task_play(&all, play_once, trace, error);
 }
 
+/* Adds those of the rank's pipeline. */
+static void add_pipeline(const Plan *plan, uint32_t of, bool *played) {
+    uint32_t group = plan_group_of_rank(plan, of, PLAN_AXIS_PIPELINE);
+    for (uint32_t rank = 0; rank < plan->world; rank++) {
+        played[rank] |= plan_group_of_rank(plan, rank, PLAN_AXIS_PIPELINE) == group;
+    }
+}
+
 bool sim_play_stages(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                      SimPrediction *prediction, Trace *trace, GError **error) {
     g_autofree bool *played = g_new0(bool, plan->world);
-    uint32_t group = plan_group_of_rank(plan, options->rank, PLAN_AXIS_PIPELINE);
+    add_pipeline(plan, options->rank, played);
+    const SimTask one_of_each = {plan, cluster, options, prediction, played};
+    return sim_task_play(&one_of_each, play_once, trace, error);
+}
+
+static const ModelCluster *node_of(const ModelCluster *cluster, uint32_t rank) {
+    return model_cluster_node(cluster, rank / cluster->topology_gpus_per_node);
+}
+
+/* Whether one of its stage on such a node is played. */
+static bool is_stood_for(const Plan *plan, const ModelCluster *cluster, uint32_t rank,
+                         const bool *played) {
+    uint32_t n = plan_ranks_of_stage(plan), first = rank / n * n;
+    bool is = false;
+    for (uint32_t other = first; other < first + n && !is; other++) {
+        is = played[other] && node_of(cluster, other) == node_of(cluster, rank);
+    }
+    return is;
+}
+
+bool sim_play_one_of_each(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
+                          SimPrediction *prediction, Trace *trace, GError **error) {
+    g_autofree bool *played = g_new0(bool, plan->world);
     for (uint32_t rank = 0; rank < plan->world; rank++) {
-        played[rank] = plan_group_of_rank(plan, rank, PLAN_AXIS_PIPELINE) == group;
+        if (!is_stood_for(plan, cluster, rank, played)) {
+            add_pipeline(plan, rank, played);
+        }
     }
     const SimTask one_of_each = {plan, cluster, options, prediction, played};
     return sim_task_play(&one_of_each, play_once, trace, error);

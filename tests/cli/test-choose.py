@@ -407,6 +407,39 @@ def check_commands(run, source):
     return said + ([] if ', on a cluster whose file has more nodes' in ' '.join(out.split()) else [out])
 
 
+def check_unlike_ranks(run):
+    """Where one rank cannot stand for all, what is shown is what every rank says, in the order of that; most of what
+    is not shown is not played so, which is told."""
+    said = []
+    unlike = {'spine': ('[inter_node]\noversubscription = 4\nnodes_per_leaf = 1\n', 'an oversubscribed spine'),
+              'kinds': ('[nodes big]\nat = 1\nlike = h200-p5e\n', 'nodes of several kinds')}
+    for name, (lines, reason) in unlike.items():
+        with open(os.path.join(run.folder, name + '.ini'), 'w', encoding='utf-8') as file:
+            file.write('[cluster]\nlike = dgx-h100\n' + lines)
+        words = ['gpt2', '-n', '16', '--cluster', './%s.ini' % name, '--param-dtype', 'bf16', '--flavour', 'fsdp2',
+                 '--network-key', 'layers=3']
+        knobs = ['--knob', 'sharding=full,hybrid,grad-op', '--knob', 'micro_batch=1,4,16', '--knob',
+                 'checkpointing=none,full']
+        few, many = run.json('choose', *words, *knobs), run.json('choose', *words, *knobs, '--top', '99')
+        for row in many['choices']:
+            figures = run.json('predict', *words, *options_of(row['settings']))
+            said += ['%s: %s of %s is not as predict has it' % (name, key, row['settings'])
+                     for key in ('step_ms', 'mfu', 'peak_reserved_bytes', 'fits', 'trains_well')
+                     if row[key] != figures[key]]
+        rates = [row['tokens_per_s_per_gpu'] for row in many['choices']]
+        if len(rates) < 15 or rates != sorted(rates, reverse=True):
+            said.append('%s: rates %s' % (name, rates))
+        if few['choices'] != many['choices'][:5]:
+            said.append('%s: of few others are best: %s' % (name, few))
+        if not 5 <= few['n_every_rank'] < 12 or few['n_predicted'] != many['n_predicted'] or \
+                reason not in few['ranks_differ_by']:
+            said.append('%s: %s' % (name, {key: few[key] for key in few if key != 'choices'}))
+        out = flat(run('choose', *words, *knobs)[1])
+        if 'one GPU cannot stand for all here (%s' % reason not in out:
+            said.append(out)
+    return said + (['of equal ranks'] if 'n_every_rank' in run.json('choose', *XL) else [])
+
+
 def check_refusals(run):
     said = []
     run('predict', 'gpt-toy', '-n', '2', '--cluster', 'a100-node', '--trace', 'a.trace')
@@ -468,6 +501,7 @@ def main(program, source):
         tap.case('few predictions', check_few_predictions(run))
         tap.case('a cluster with other nodes', check_nodes(run))
         tap.case('what to type next', check_commands(run, source))
+        tap.case('ranks that are not alike', check_unlike_ranks(run))
         tap.case('refusals', check_refusals(run))
         tap.case('same input, same bytes', check_same_twice(run))
     return tap.finish()

@@ -180,6 +180,46 @@ static void test_played_each(void) {
     g_assert_cmpuint(alike->n_ranks, ==, 0);
 }
 
+static SimPrediction *one_of_each(const Plan *plan, const ModelCluster *cluster) {
+    const SimOptions options = {.steps = 4, .one_of_each = true};
+    return plays_predict(plan, cluster, &options, NULL);
+}
+
+static void assert_same_times(const SimPrediction *one, const SimPrediction *each) {
+    g_assert_cmpuint(one->n_ranks, ==, 0);
+    g_assert_cmpint(one->median_step_ns, ==, each->median_step_ns);
+    g_assert_cmpint(one->least_step_ns, ==, each->least_step_ns);
+    g_assert_cmpuint(one->peak_reserved_bytes, ==, each->peak_reserved_bytes);
+    g_assert_cmpuint(one->allocator_bytes, ==, each->allocator_bytes);
+    g_assert_cmpfloat_with_epsilon(one->mfu, each->mfu, 1e-12);
+}
+
+/* Of ranks without jitter one on each kind of node tells what all of them do, whatever they wait
+ * for: each other, a spine, or neither. */
+static void test_one_of_each(void) {
+    static const char *const strategies[] = {PLAYS_APART, PLAYS_APART " sharding=grad-op",
+                                             PLAYS_APART " sharding=none flavour=ddp",
+                                             "ranks=16 sharding=hybrid replicate=2 micro_batch=4"};
+    g_autoptr(ModelCluster) mixed =
+        plays_cluster_and("a100-roce", "\n[nodes old]\nat = 1\nlike = v100-dgx.ini\n");
+    g_autoptr(ModelCluster) spine = plays_compute_bound("a100-roce");
+    mixed->jitter_gpu_percent = spine->jitter_gpu_percent = 0;
+    spine->inter_node_nodes_per_leaf = 1;
+    spine->inter_node_oversubscription = 100;
+    for (unsigned i = 0; i < G_N_ELEMENTS(strategies); i++) {
+        g_autoptr(Plan) plan = toy_network_plan("gpt-toy", strategies[i]);
+        const ModelCluster *const clusters[] = {mixed, spine};
+        SimTime steps[G_N_ELEMENTS(clusters)];
+        for (unsigned k = 0; k < G_N_ELEMENTS(clusters); k++) {
+            g_autoptr(SimPrediction) each = plays_every_rank(plan, clusters[k], (SimOptions){0});
+            g_autoptr(SimPrediction) one = one_of_each(plan, clusters[k]);
+            assert_same_times(one, each);
+            steps[k] = one->median_step_ns;
+        }
+        g_assert_cmpint(steps[0], !=, steps[1]);
+    }
+}
+
 /* A trace has all of some, and the first of many. */
 static void test_traced_each(void) {
     static const char *const strategies[] = {"ranks=64", "ranks=72"};
@@ -199,6 +239,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every-refused/broken plans", test_broken_plans);
     g_test_add_func("/sim/every-refused/refused", test_refusals);
     g_test_add_func("/sim/every-refused/each is played", test_played_each);
+    g_test_add_func("/sim/every-refused/one of each kind", test_one_of_each);
     g_test_add_func("/sim/every-refused/traces of each", test_traced_each);
     g_test_add_func("/sim/every-refused/ranks refused", test_refused_ranks);
     g_test_add_func("/sim/every-refused/times refused", test_refused_times);
