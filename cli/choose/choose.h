@@ -147,6 +147,7 @@ typedef struct {
     const char *network_keys; /* " --network-key loss=chunked" of each that was given */
     char **called;            /* names of the machines, as they were given */
     const char *written;      /* the strategy file that was written; NULL: none */
+    gsize columns;            /* of what the text is printed on (cli/say/prose.h) */
 } CliChooseView;
 
 enum {

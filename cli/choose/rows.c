@@ -311,7 +311,7 @@ static void fill(CliTable *table, const CliChosen *chosen, const GArray *shown,
 void cli_choose_append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view) {
     g_autoptr(GArray) shown = cli_chosen_shown(chosen, view->top);
     g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
-    CliTable table = {.cells = cells};
+    CliTable table = {.cells = cells, .width = view->columns};
     Columns columns = columns_of(chosen, shown, view);
     if (!columns.cluster) {
         g_string_append_printf(text, " on %s", cli_choice_at(chosen, 0)->cluster->name);

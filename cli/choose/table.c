@@ -36,12 +36,13 @@ bool cli_table_is_too_wide(const CliTable *table, guint gap) {
     for (guint column = 0; column + 1 < table->n_columns; column++) {
         width += (column > 0 ? gap : 0) + width_of(table, column);
     }
-    return width > CLI_COLUMNS;
+    return width > table->width;
 }
 
-static void append_note(GString *text, gsize row, const char *note, guint gap, bool below) {
-    bool has_room = text->len - row + gap + strlen(note) <= CLI_COLUMNS;
-    if (*note != '\0' && (below || !has_room)) {
+static void append_note(GString *text, gsize row, const CliTable *table, const char *note,
+                        guint gap) {
+    bool has_room = text->len - row + gap + strlen(note) <= table->width;
+    if (*note != '\0' && (table->notes_below || !has_room)) {
         g_string_append_printf(text, "\n%*s%s", NOTE_BELOW, "", note);
     } else if (*note != '\0') {
         g_string_append_printf(text, "%*s%s", (int)gap, "", note);
@@ -59,7 +60,7 @@ void cli_table_append(GString *text, const CliTable *table) {
         guint column = i % n;
         const char *cell = table->cells->pdata[i];
         if (column + 1 == n) {
-            append_note(text, row, cell, gap, table->notes_below);
+            append_note(text, row, table, cell, gap);
             row = text->len;
             continue;
         }

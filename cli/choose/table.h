@@ -16,6 +16,7 @@ enum {
 
 typedef struct {
     GPtrArray *cells; /* rows of n_columns; the first two are the head */
+    gsize width;      /* of what it is printed on, in columns */
     guint n_columns;
     bool left[CLI_TABLE_MOST_COLUMNS]; /* a column of words */
     bool notes_below;                  /* of every row */

@@ -303,7 +303,7 @@ static void append_next(GString *text, const CliChosen *chosen, const CliChooseV
         g_autofree char *next =
             g_strdup_printf("foreshard diagnose %s%s --strategy %s --cluster %s", view->network,
                             keys, view->written, called(best->cluster, chosen, view));
-        bool is_long = strlen(first) + 1 + strlen(next) > CLI_COLUMNS; /* a command stays whole */
+        bool is_long = strlen(first) + 1 + strlen(next) > view->columns; /* a command stays whole */
         g_string_append_printf(text, "%s%s%s\n", first, is_long ? "\n  " : " ", next);
     } else {
         g_string_append(text, "-o FILE writes row 1's strategy, for --strategy FILE of other "

@@ -127,6 +127,11 @@ static GArray *read_knobs(const Options *options, CliPlanSource *source, GError 
 
 /* ---- the whole ---- */
 
+/* Where the text goes. */
+static FILE *printed_to(const Options *options) {
+    return options->csv ? stderr : cli_output_beside(options->output);
+}
+
 static void say(const CliChosen *chosen, const CliChooseView *view, const Options *options) {
     if (options->json || options->csv) {
         g_autoptr(JsonBuilder) json = cli_chosen_json(chosen, view);
@@ -138,7 +143,7 @@ static void say(const CliChosen *chosen, const CliChooseView *view, const Option
     }
     if (!options->json && (!options->csv || chosen->choices->len == 0)) {
         g_autofree char *text = cli_chosen_text(chosen, view);
-        cli_prose_print_to(options->csv ? stderr : cli_output_beside(options->output), text);
+        cli_prose_print_to(printed_to(options), text);
     }
 }
 
@@ -171,7 +176,8 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
                           .network = network,
                           .network_keys = keys,
                           .called = options->clusters,
-                          .written = is_shown ? options->output : NULL};
+                          .written = is_shown ? options->output : NULL,
+                          .columns = cli_prose_columns(fileno(printed_to(options)))};
     say(chosen, &view, options);
     return CLI_OK;
 }
@@ -218,8 +224,7 @@ static const char *wrong_with(const Options *options) {
            : options->top < 1 && options->top != CLI_NOT_GIVEN ? "--top takes a number from 1"
            : options->batch_text != NULL && options->global_batch == 0
                ? "--global-batch takes a whole number of sequences, from 1; a batch of N tokens "
-                 "has N "
-                 "/ seq of them"
+                 "has N / seq of them"
            : options->tokens_text != NULL && options->tokens <= 0
                ? "--tokens takes a number up to 1e18, as in 2e12, 2T or 300B"
            : !(options->days > 0) ? "--days takes a number of days, above 0"
@@ -282,15 +287,13 @@ int cmd_choose(int argc, char **argv) {
          "P"},
         {"price", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.prices,
          "price per GPU-hour, of all clusters or of cluster C, instead of its file's "
-         "price_per_hour; "
-         "may be repeated",
+         "price_per_hour; may be repeated",
          "[C=]P"},
         {"spare", 0, 0, G_OPTION_ARG_DOUBLE, &options.spare,
          "percent of each GPU's memory to keep free (default 0)", "PERCENT"},
         {"top", 0, 0, G_OPTION_ARG_INT, &options.top,
          "rows to show for each cluster and number of GPUs (default 1, or 5 where there is only "
-         "one "
-         "of each)",
+         "one of each)",
          "N"},
         {"cores", 0, 0, G_OPTION_ARG_INT, &options.cores,
          "predict on so many cores; what is printed stays the same (default all there are, at most "

@@ -61,8 +61,7 @@ int cmd_diagnose(int argc, char **argv) {
          "the machine to predict on (default: the one that the trace names)", "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
          "the rank of a trace (default: memory of the fullest recorded, times of the one that "
-         "waits "
-         "least for others)",
+         "waits least for others)",
          "R"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &json, "print one JSON object", NULL},
         {"csv", 0, 0, G_OPTION_ARG_NONE, &csv,

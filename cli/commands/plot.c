@@ -247,8 +247,7 @@ int cmd_plot(int argc, char **argv) {
          "the picture's file: .png, .svg, .pdf or .html (default: draw on the terminal)", "FILE"},
         {"picture", 'p', 0, G_OPTION_ARG_STRING, &options.picture,
          "memory (default), lanes or jitter of traces; sweep (default), pareto or scale with "
-         "--knob; "
-         "validation of tables of published runs",
+         "--knob; validation of tables of published runs",
          "NAME"},
         {"steps", 's', 0, G_OPTION_ARG_STRING, &options.steps,
          "one step or a range of steps (default: the last for lanes; for memory all, but of more "

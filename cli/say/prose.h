@@ -1,6 +1,7 @@
 /* cli/say/prose.h - sentences that fit: a line of output is at most CLI_COLUMNS wide, so that the
  * same input prints the same bytes in any file or pipe; on a narrower terminal sentences are as
- * wide as that, and rows of a table (two gaps or more) are left for the terminal to fold.
+ * wide as that, and rows of a table (two gaps or more) are left for the terminal to fold (those of
+ * choose fit, cli/choose/table.h).
  *
  * A longer line is broken at a space and goes on further in: below what stands behind its last gap
  * in the first 40 columns, as in a row "name   what it is", else two columns behind where it began.

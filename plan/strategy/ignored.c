@@ -17,8 +17,7 @@ static const char *why_not_with_fsdp(const PlanStrategy *s) {
     return s->clip == 0 ? NULL
            : s->flavour == PLAN_FLAVOUR_FSDP2
                ? "with FSDP2 cannot be clipped by PyTorch, which multiplies no tensor by a "
-                 "DTensor; "
-                 "set clip=0"
+                 "DTensor; set clip=0"
                : "with FSDP1 is not planned with clipping; set clip=0";
 }
 
@@ -47,8 +46,8 @@ const char *plan_rule_ignored(const PlanStrategy *s) {
         s->optimizer == PLAN_OPTIMIZER_ADAMW_TORCH_8BIT ||
         s->deterministic != PLAN_DETERMINISTIC_NO || s->lora_base != PLAN_LORA_BASE_MODEL) {
         return "is not planned with a scaled loss, Muon, states in 8 bits, deterministic "
-               "algorithms "
-               "or weights in 4 bits; set loss_scale=none, optimizer=adamw, deterministic=no and "
+               "algorithms or weights in 4 bits; set loss_scale=none, optimizer=adamw, "
+               "deterministic=no and "
                "lora_base=model";
     }
     return plan_strategy_is_fsdp(s) ? why_not_with_fsdp(s) : NULL;

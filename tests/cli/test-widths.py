@@ -70,8 +70,9 @@ COMMANDS = (
     ('published runs', 'validate ' + ' '.join(TABLES)),
 )
 NARROW = 72
-SENTENCES = ('predict %s' % XL, 'diagnose large.trace', 'explain step_ms one.trace', 'compare one.trace other.trace',
-             'choose gpt2-xl -n 8 --cluster a100-node --knob sharding=full,grad-op')
+SENTENCES = ('predict %s' % XL, 'diagnose large.trace', 'explain step_ms one.trace', 'compare one.trace other.trace')
+CHOICES = ('choose gpt2-xl -n 8 --cluster a100-node --knob sharding=full,grad-op',
+           'choose gpt2-xl --cluster a100-node --cluster dgx-h100:1 --price 2 --tokens 1e12')
 COMPLAINTS = ('predict gpt-toy -n 8 --cluster dgx-h100 --sharding ful', 'rehearse gpt-toy --rank 1')
 # What a line may not end with: the unit, or the value, would be on the next. A number behind a gap is a table's.
 PARTED = re.compile(r'\S \(?[+-]?\d+(\.\d+)?$|(^| )--?[a-z][a-z-]*$')
@@ -137,6 +138,16 @@ def output_on_terminal(run, words):
     return said + ([] if len(text.split('\n')) > len(plain.split('\n')) else ['nothing is narrower'])
 
 
+def choices_on_terminal(run, words):
+    """Rows fit, too: what has no column stands below its row. The figures are those of a file."""
+    text, status = on_terminal(run.program, words, run.folder, stdout=None, stderr=subprocess.DEVNULL)
+    plain = run(*words.split())[1]
+    said = ['%d columns: %s' % (len(line), line) for line in text.split('\n') if len(line) > NARROW]
+    said += [] if max(map(len, plain.split('\n'))) > NARROW else ['nothing had to be narrower']
+    figures, wanted = (sorted(re.findall(r'\d[\d.]*', of)) for of in (text, plain))
+    return said + ([] if not status and figures == wanted else ['status %d, other figures: %s' % (status, text)])
+
+
 def complaint_on_terminal(program, words):
     """What a terminal of NARROW columns gets of a complaint that is longer."""
     text, status = on_terminal(program, words, None, stdout=subprocess.DEVNULL, stderr=None)
@@ -162,6 +173,8 @@ def main():
             tap.case('%s: foreshard %s' % (name, words), check(run, words))
         for words in SENTENCES:
             tap.case('on a terminal: ' + words, output_on_terminal(run, words))
+        for words in CHOICES:
+            tap.case('rows on a terminal: ' + words, choices_on_terminal(run, words))
         for words in COMPLAINTS:
             tap.case('complaint of ' + words, complaint_on_terminal(os.path.abspath(program), words))
             tap.case('one line of it in a file', [] if run(*words.split())[2].count('\n') == 1 else ['more'])
