@@ -124,6 +124,10 @@ uint64_t model_cluster_outside_bytes(const ModelCluster *cluster) {
     return cluster->device_outside_allocator_bytes + model_cluster_workspace_bytes(cluster);
 }
 
+const char *model_cluster_device_word(const ModelCluster *cluster) {
+    return cluster->device_kind == MODEL_DEVICE_GPU ? "GPU" : "rank";
+}
+
 uint64_t model_cluster_allocator_bytes(const ModelCluster *cluster) {
     uint64_t outside = model_cluster_outside_bytes(cluster);
     return cluster->device_memory_bytes > outside ? cluster->device_memory_bytes - outside : 0;

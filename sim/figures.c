@@ -14,10 +14,10 @@ double sim_mean_step_ns(const SimPrediction *prediction) {
 
 /* Judgement of ours: of a step that is all issuing but for a twentieth, no more than that can be
  * saved elsewhere. */
-#define HOST_BOUND 0.95
+#define LEAST_SHARE_ISSUING 0.95
 
 bool sim_is_host_bound(const SimPrediction *prediction) {
-    return (double)prediction->host_ns >= HOST_BOUND * sim_mean_step_ns(prediction) &&
+    return (double)prediction->host_ns >= LEAST_SHARE_ISSUING * sim_mean_step_ns(prediction) &&
            prediction->host_ns > prediction->compute_ns;
 }
 

@@ -45,7 +45,16 @@ static bool take_price(const char *text, char **names, const GPtrArray *clusters
     g_autofree char *name = equals != NULL ? g_strndup(text, (gsize)(equals - text)) : NULL;
     double price;
     bool any = false;
-    if (!plan_parse_double(equals != NULL ? equals + 1 : text, &price) || price <= 0) {
+    bool is_number = plan_parse_double(equals != NULL ? equals + 1 : text, &price);
+    if (is_number && price == 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--price %s: what costs nothing has no price to be ranked by; leave --price "
+                    "out, and rows are ranked by speed, or give what an hour of your own GPU costs "
+                    "you: its purchase over the hours that it will serve, and its power",
+                    text);
+        return false;
+    }
+    if (!is_number || price <= 0) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--price %s: give what an hour of a GPU costs, as in --price 2.50 or --price "
                     "dgx-h100=2.50",

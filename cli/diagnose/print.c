@@ -151,13 +151,13 @@ static void append_jitter(GString *text, const CliDiagnosis *diagnosis) {
 
 /* The share of a step from which waiting for the host is called host-bound. Assumed: a threshold
  * for one word; the shares themselves are printed below it. */
-#define HOST_BOUND 0.2
+#define MOST_SHARE_IDLE_FOR_HOST 0.2
 
 /* A predicted step may be host-bound although its kernels mostly wait for collectives, as those are
  * issued late. A measured trace does not tell how long its host was busy. */
 static bool is_host_bound(const CliDiagnosis *diagnosis, double step_ns) {
     bool is_predicted = g_str_equal(trace_get(diagnosis->trace, "side"), "predicted");
-    return (double)diagnosis->idle.idle_ns[TRACE_IDLE_HOST] > HOST_BOUND * step_ns ||
+    return (double)diagnosis->idle.idle_ns[TRACE_IDLE_HOST] > MOST_SHARE_IDLE_FOR_HOST * step_ns ||
            (is_predicted && sim_is_host_bound(diagnosis->base));
 }
 

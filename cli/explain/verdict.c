@@ -105,11 +105,12 @@ void explain_trains_well(GString *text, const CliSubject *subject) {
         text,
         "trains_well = %s: true if it fits (here: %s), without allocation retries in the later "
         "half of the steps (here: %" G_GUINT64_FORMAT
-        " in all %u steps, %.2f in each of the later half), and the GPU works for at least %.0f %% "
+        " in all %u steps, %.2f in each of the later half), and the %s works for at least %.0f %% "
         "of a step (here: %.1f %%, the sum of arithmetic and memory bandwidth %s)\n",
         sim_trains_well(prediction) ? "true" : "false", prediction->fits ? "yes" : "no",
         (guint64)prediction->alloc_retries, prediction->n_steps, prediction->retries_per_step,
-        100 * SIM_WORKS_WELL, 100 * sim_working_share(prediction),
+        model_cluster_device_word(subject->cluster), 100 * SIM_WORKS_WELL,
+        100 * sim_working_share(prediction),
         prediction->n_ranks ? "in the mean of all ranks" : "below");
     explain_idle(text, subject);
 }

@@ -144,7 +144,9 @@ static void print_memory(const CliPredictReport *report) {
     const SimPrediction *prediction = report->prediction;
     g_autofree char *at = moment_text(report->plan, &prediction->peak.at);
     g_autofree char *rank = rank_text(report, prediction->memory_rank);
-    g_autofree char *whose = rank ? g_strdup_printf("%s, the fullest", rank) : g_strdup("each GPU");
+    g_autofree char *whose =
+        rank ? g_strdup_printf("%s, the fullest", rank)
+             : g_strdup_printf("each %s", model_cluster_device_word(report->cluster));
     cli_say("\nmemory of %s%s\n", whose, prediction->fits ? "" : " (if it had enough)");
     print_bytes("peak allocated", prediction->peak.at.allocated_bytes);
     print_bytes("peak active", prediction->peak_active_bytes);
@@ -269,14 +271,15 @@ static void print_time(const CliPredictReport *report) {
         g_autofree char *rank = rank_text(report, prediction->time_rank);
         cli_say("  below: %s, which waits least for others\n", rank);
     }
+    const char *device = model_cluster_device_word(report->cluster);
     if (report->plan->tokens_per_rank) {
-        printf("  %.1f tokens/s/GPU (%" G_GUINT64_FORMAT " tokens per GPU in a step)\n",
-               sim_a_second(prediction, (double)report->plan->tokens_per_rank),
-               report->plan->tokens_per_rank);
+        printf("  %.1f tokens/s/%s (%" G_GUINT64_FORMAT " tokens per %s in a step)\n",
+               sim_a_second(prediction, (double)report->plan->tokens_per_rank), device,
+               report->plan->tokens_per_rank, device);
     }
-    cli_say("  %.3f TFLOP/s/GPU, MFU %.2f %% (matrix products and attention, recomputation not "
+    cli_say("  %.3f TFLOP/s/%s, MFU %.2f %% (matrix products and attention, recomputation not "
             "counted)\n",
-            sim_a_second(prediction, prediction->flops) / 1e12, 100 * prediction->mfu);
+            sim_a_second(prediction, prediction->flops) / 1e12, device, 100 * prediction->mfu);
     print_spending(report);
     bool gives_back = prediction->alloc_retries && g_str_equal(prediction->bound_by, "host");
     cli_say("  bound by: %s%s\n", prediction->bound_by,
@@ -331,9 +334,11 @@ static void print_idlest(const SimPrediction *prediction) {
 }
 
 /* Why not: the share of the step that is lost most to one thing. */
-static void print_verdict(const SimPrediction *prediction) {
+static void print_verdict(const CliPredictReport *report) {
+    const SimPrediction *prediction = report->prediction;
     double works = 100 * sim_working_share(prediction);
-    const char *who = prediction->n_ranks > 1 ? "GPUs work" : "GPU works";
+    g_autofree char *who = g_strdup_printf("%s%s", model_cluster_device_word(report->cluster),
+                                           prediction->n_ranks > 1 ? "s work" : " works");
     if (sim_trains_well(prediction)) {
         cli_say("trains well: yes, the %s for %.1f %% of a step (MFU %.1f %%)\n", who, works,
                 100 * prediction->mfu);
@@ -415,7 +420,7 @@ void cli_predict_print_text(const CliPredictReport *report) {
     if (!report->prediction->fits) {
         print_ways(report);
     }
-    print_verdict(report->prediction);
+    print_verdict(report);
     if (cli_predict_needs_calm(report)) {
         print_ways(report);
     }

@@ -29,7 +29,9 @@ static const char head[] =
     "</style>\n</head>\n<body>\n<h1>foreshard report</h1>\n";
 
 /* Both verdicts, as predict gives them, and what they rest on. */
-static void append_prediction(GString *page, const SimPrediction *prediction, const char *cluster) {
+static void append_prediction(GString *page, const SimPrediction *prediction,
+                              const ModelCluster *machine) {
+    const char *cluster = machine->name;
     g_autofree char *reserved = trace_bytes_text((double)prediction->peak_reserved_bytes);
     g_autofree char *room = trace_bytes_text((double)prediction->allocator_bytes);
     double step_ms = (double)prediction->median_step_ns / 1e6;
@@ -46,9 +48,10 @@ static void append_prediction(GString *page, const SimPrediction *prediction, co
                                step_ms);
         return;
     }
-    g_string_append_printf(page, "Trains %s: the GPU works for %.1f %% of a step of %.3f ms. ",
+    g_string_append_printf(page, "Trains %s: the %s works for %.1f %% of a step of %.3f ms. ",
                            sim_trains_well(prediction) ? "well" : "badly",
-                           100 * sim_working_share(prediction), step_ms);
+                           model_cluster_device_word(machine), 100 * sim_working_share(prediction),
+                           step_ms);
 }
 
 static void append_verdicts(GString *page, const ReportPart *part) {
@@ -61,7 +64,7 @@ static void append_verdicts(GString *page, const ReportPart *part) {
     if (part->diagnosis != NULL) {
         g_autofree char *verdict = cli_diagnosis_verdict(part->diagnosis);
         g_string_append(page, "<p class=\"verdict\">");
-        append_prediction(page, part->diagnosis->base, part->diagnosis->what_if->cluster->name);
+        append_prediction(page, part->diagnosis->base, part->diagnosis->what_if->cluster);
         g_string_append(page, "Bottleneck: ");
         report_append_text(page, verdict);
         g_string_append(page, ".</p>\n");

@@ -23,6 +23,7 @@ REFUSED = [
     (['gpt-toy', '--cluster', 'a100-node', '--seq', '16', '--knob', 'seq=32'],
      'as a setting and as a knob'),
     (['gpt-toy', '--cluster', 'a100-node', '--price', '-1'], 'what an hour of a GPU costs'),
+    (['gpt-toy', '--cluster', 'a100-node', '--price', '0'], 'what an hour of your own GPU costs you'),
     (['gpt-toy', '--cluster', 'a100-node', '--price', 'dgx-h100=2'], 'there is no --cluster dgx-h100'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '-5'], '--tokens takes a number'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '2 trillion'], 'as in 2e12, 2T or 300B'),

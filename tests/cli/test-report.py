@@ -201,7 +201,7 @@ def check_verdicts(program, folder, page):
     done = subprocess.run([program, 'predict', 'gpt-toy', '-n', '2', '--cluster', 'this-machine', '--json'], cwd=folder,
                           check=True, capture_output=True, text=True)
     said = json.loads(done.stdout)
-    wanted = (r'Fits on this-machine: [0-9.]+ .iB reserved of [0-9.]+ .iB. Trains %s: the GPU works for '
+    wanted = (r'Fits on this-machine: [0-9.]+ .iB reserved of [0-9.]+ .iB. Trains %s: the rank works for '
               r'([0-9.]+) %% of a step of %.3f ms' % ('well' if said['trains_well'] else 'badly', said['step_ms']))
     return [] if re.search(wanted, page) else ['no ' + wanted]
 

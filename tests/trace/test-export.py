@@ -73,6 +73,10 @@ def check_chrome(trace, text):
                      us(op['start'] - origin), us(op['end'] - op['start'])) for op in trace.ops)
     if found != wanted:
         said.append('op events are not the op rows: %d and %d' % (len(found), len(wanted)))
+    empty = {thread for thread in threads if threads[thread] == 'host'} - \
+        {(event['pid'], event['tid']) for event in events if event['ph'] == 'X'}
+    if empty:
+        said.append('threads of hosts without an event: %s' % sorted(empty))
     if min(event['ts'] for event in events if 'ts' in event) < 0:
         said.append('an event before 0')
     counters = [event for event in events if event['ph'] == 'C']

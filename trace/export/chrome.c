@@ -61,7 +61,17 @@ static void name_thread(Writer *writer, uint32_t rank, uint32_t thread, const ch
                            thread);
 }
 
-static void name_rank(Writer *writer, uint32_t rank) {
+/* That of a rank none of whose ops the host does itself would stay empty. */
+static bool has_host_ops(const Trace *alone, uint32_t role) {
+    bool has = false;
+    for (guint i = 0; i < alone->ops->len && !has; i++) {
+        has =
+            trace_instruction(alone, role, trace_op(alone, i)->instruction)->what == TRACE_HOST_OP;
+    }
+    return has;
+}
+
+static void name_rank(Writer *writer, const Trace *alone, uint32_t rank, uint32_t role) {
     g_autofree char *text = trace_rank_text(writer->trace, rank);
     g_autofree char *name = g_strdup_printf("%s (%s)", text, trace_get(writer->trace, "side"));
     open_event(writer, 'M', rank, "process_name");
@@ -69,7 +79,9 @@ static void name_rank(Writer *writer, uint32_t rank) {
     append_quoted(writer->text, name);
     g_string_append(writer->text, "}}");
     name_thread(writer, rank, STEPS_THREAD, "steps");
-    name_thread(writer, rank, HOST_THREAD, "host");
+    if (has_host_ops(alone, role)) {
+        name_thread(writer, rank, HOST_THREAD, "host");
+    }
     for (guint i = 0; i < writer->trace->lanes->len; i++) {
         name_thread(writer, rank, FIRST_LANE_THREAD + i, writer->trace->lanes->pdata[i]);
     }
@@ -185,7 +197,7 @@ GString *trace_export_chrome(const Trace *trace) {
     for (guint i = 0; i < trace->ranks->len; i++) {
         uint32_t rank = g_array_index(trace->ranks, TraceRank, i).rank;
         const Trace *alone = trace_by_rank_alone(by_rank, i);
-        name_rank(&writer, rank);
+        name_rank(&writer, alone, rank, trace_by_rank_role(by_rank, rank));
         append_steps(&writer, alone, rank);
         append_memory(&writer, alone, rank);
     }
