@@ -79,10 +79,12 @@ static PlanAnswer play_instrs(PlanPlayer *player, uint32_t end, GError **error) 
     PlanPosition *at = &player->at;
     const PlanInstr *instrs = at->role->sections[at->section];
     PlanAnswer answer = PLAN_DONE;
-    while (at->index < end && answer == PLAN_DONE) {
+    for (; at->index < end; at->index++) {
         at->instr = &instrs[at->index];
         answer = ask(player, at->instr, error);
-        at->index += answer == PLAN_DONE;
+        if (answer != PLAN_DONE) {
+            break;
+        }
     }
     return answer;
 }

@@ -26,12 +26,9 @@ static double sigma_of(double share) {
     return sqrt(log1p(share * share));
 }
 
-double sim_jitter_factor(const SimJitter *jitter, SimJitterKind kind, uint32_t who, int32_t step,
-                         uint32_t number) {
+double sim_jitter_draw(const SimJitter *jitter, SimJitterKind kind, uint32_t who, int32_t step,
+                       uint32_t number) {
     double share = jitter->shares[kind];
-    if (share == 0) {
-        return 1;
-    }
     uint64_t of_kind = mix(jitter->seed) ^ ((uint64_t)kind << 32 | who);
     uint64_t key = mix(mix(of_kind) ^ ((uint64_t)(uint32_t)step << 32 | number));
     double normal = sqrt(-2 * log(unit(key))) * cos(2 * G_PI * unit(mix(key)));

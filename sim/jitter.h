@@ -21,9 +21,14 @@ typedef struct {
     double shares[SIM_N_JITTERS]; /* standard deviation over the mean, 0 or more; 0: factor 1 */
 } SimJitter;
 
+double sim_jitter_draw(const SimJitter *jitter, SimJitterKind kind, uint32_t who, int32_t step,
+                       uint32_t number); /* its share is not 0 */
+
 /* step: -1 for construction. */
-double sim_jitter_factor(const SimJitter *jitter, SimJitterKind kind, uint32_t who, int32_t step,
-                         uint32_t number);
+static inline double sim_jitter_factor(const SimJitter *jitter, SimJitterKind kind, uint32_t who,
+                                       int32_t step, uint32_t number) {
+    return jitter->shares[kind] == 0 ? 1 : sim_jitter_draw(jitter, kind, who, step, number);
+}
 
 /* How many times as long as the mean the slowest of n takes, expected: the mean of the largest of n
  * factors of such a share. */

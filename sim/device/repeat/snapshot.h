@@ -39,8 +39,9 @@ typedef struct {
     uint64_t n_acts; /* what the driver was asked for until then */
 } SimSnapshot;
 
-/* Overwrites the snapshot. unnamed: buffers that are left out of the state, by buffer; NULL: none.
- * The caller may then append words of its own to the state. */
+/* Overwrites the snapshot. unnamed: buffers that are left out of the state, by buffer, so that two
+ * passes can be compared; NULL: none, and it is compared with another step's. The caller may then
+ * append words of its own to the state. */
 void sim_snapshot_take(SimSnapshot *snapshot, const SimParts *parts, int32_t step,
                        const bool *unnamed);
 bool sim_snapshot_equal(const SimSnapshot *a, const SimSnapshot *b);
