@@ -240,7 +240,7 @@ static bool joins_four_bits(const PlanGraph *graph, const bool *joined, GError *
 
 static bool wants_gradients(const PlanGraph *graph, uint32_t block) {
     bool wants = false, has_ops = false;
-    for (guint i = 0; i < graph->ops->len && !wants; i++) {
+    for (guint i = 0; i < graph->ops.len && !wants; i++) {
         const PlanGraphOp *op = plan_graph_op_at(graph, i);
         if (plan_graph_block_of(graph, op->module) == block) {
             has_ops = true;

@@ -1,7 +1,8 @@
 /* plan/vector.h - arrays that grow, typed and inline, where a plan is built.
  *
  * Building a large plan appends half a million times. With GArray, whose append is a call that
- * copies a size known only at run time, this took a quarter of the whole. Inside plan/ only.
+ * copies a size known only at run time, this took a quarter of the whole. Only plan/ appends; other
+ * rooms read them.
  *
  * Owns: its items, unless they lie in an arena.
  */

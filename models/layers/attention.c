@@ -103,7 +103,7 @@ static uint32_t run_kernel(const ModelWalk *w, const ModelAttention *a, uint32_t
                                          [ATTENTION_K_STRIDE] = (int64_t)k_stride,
                                          [ATTENTION_LSE_STRIDE] = (int64_t)lse_stride,
                                          [ATTENTION_CAUSAL] = causal,
-                                         [ATTENTION_STREAM] = (int64_t)w->graph->ops->len,
+                                         [ATTENTION_STREAM] = (int64_t)w->graph->ops.len,
                                          [ATTENTION_V_STRIDE] = (int64_t)v_stride},
                              (double[]){a->scale, w->graph->evaluates ? 0 : w->dropout, a->alibi});
     /* Where nothing keeps them the others go from the last to the first: they are a tuple of the

@@ -152,7 +152,7 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
 
 /* A head that alone is trained keeps less than room has. */
 bool model_loss_is_chunked_as_known(const PlanGraph *graph, const char *name, GError **error) {
-    for (guint i = 0; i < graph->ops->len; i++) {
+    for (guint i = 0; i < graph->ops.len; i++) {
         const PlanGraphOp *op = plan_graph_op_at(graph, i);
         if (op->kind == PLAN_OP_CHUNKED_LOSS &&
             !plan_graph_wants_gradient(graph, plan_graph_ref(graph, op->values))) {

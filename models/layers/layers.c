@@ -319,7 +319,7 @@ ModelStream model_leave_block(const ModelWalk *w, uint32_t x, uint32_t term) {
 
 /* What a function was given by an expression goes after autocast's copy of it. */
 static void let_go_after_its_copy(PlanGraph *graph, uint32_t x) {
-    const PlanGraphOp *product = plan_graph_op_at(graph, graph->ops->len - 1);
+    const PlanGraphOp *product = plan_graph_op_at(graph, graph->ops.len - 1);
     uint32_t used = plan_graph_ref(graph, product->values);
     if (used != x) {
         plan_graph_let_go_after(graph, x, used);
@@ -367,7 +367,7 @@ uint32_t model_run_linear_gelu(const ModelWalk *w, const ModelLayer *layer, uint
  * adapters, which nothing else in a strategy changes. */
 static int64_t dropouts_so_far(const PlanGraph *graph) {
     int64_t n = 0;
-    for (guint i = 0; i < graph->ops->len; i++) {
+    for (guint i = 0; i < graph->ops.len; i++) {
         n += plan_graph_op_at(graph, i)->kind == PLAN_OP_DROPOUT;
     }
     return n;

@@ -63,7 +63,7 @@ static uint32_t run_kernel(const ModelWalk *w, const uint32_t *logits_and_target
 
 /* The first input of the last op. */
 static uint32_t last_given(const PlanGraph *graph) {
-    const PlanGraphOp *op = plan_graph_op_at(graph, graph->ops->len - 1);
+    const PlanGraphOp *op = plan_graph_op_at(graph, graph->ops.len - 1);
     return plan_graph_ref(graph, op->values);
 }
 
@@ -72,7 +72,7 @@ void model_goes_behind_loss(const ModelWalk *w, uint32_t value) {
     if (given != value) {
         plan_graph_let_go_after(w->graph, value, given);
     } else { /* the second result goes last */
-        const PlanGraphOp *op = plan_graph_op_at(w->graph, w->graph->ops->len - 1);
+        const PlanGraphOp *op = plan_graph_op_at(w->graph, w->graph->ops.len - 1);
         plan_graph_let_go_after(w->graph, value,
                                 plan_graph_ref(w->graph, op->values + op->n_inputs + 1));
     }

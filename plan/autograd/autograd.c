@@ -402,7 +402,7 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
 /* What the root's forward returned, the loss before all else. */
 static PlanEdge producer_of_result(const PlanRun *run) {
     const PlanGraph *graph = run->graph;
-    for (guint i = graph->steps->len; i-- > 0;) {
+    for (guint i = graph->steps.len; i-- > 0;) {
         const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->kind == PLAN_STEP_LEAVE && step->index == 0 && step->n_values) {
             uint32_t last = plan_graph_ref(graph, step->values + step->n_values - 1);

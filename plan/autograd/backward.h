@@ -46,7 +46,7 @@ static inline bool wanted(const PlanBackward *b, unsigned i) {
 }
 
 static inline int64_t dim(const PlanBackward *b, unsigned i) {
-    return g_array_index(b->run->graph->dims, int64_t, b->op->dims + i);
+    return b->run->graph->dims.items[b->op->dims + i];
 }
 
 static inline const int64_t *dims(const PlanBackward *b) {

@@ -460,7 +460,7 @@ void plan_run_forward(PlanRun *run) {
 void plan_run_after_backward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     run->builder.phase = PLAN_PHASE_FORWARD;
-    for (uint32_t i = graph->n_train_steps; i < graph->steps->len; i++) {
+    for (uint32_t i = graph->n_train_steps; i < graph->steps.len; i++) {
         plan_run_step(run, i);
         plan_run_let_go(run, plan_graph_step_at(graph, i));
     }

@@ -5,7 +5,7 @@
 /* ---- columns that are rotated --------------------------------------------------------------- */
 
 static const PlanGraphLatentRotation *turn_of(const PlanRun *run, const PlanGraphOp *op) {
-    return (const PlanGraphLatentRotation *)&g_array_index(run->graph->dims, int64_t, op->dims);
+    return (const PlanGraphLatentRotation *)&run->graph->dims.items[op->dims];
 }
 
 static uint64_t turned_elements(const PlanGraphLatentRotation *d) {
@@ -94,7 +94,7 @@ static void turn_backward(const PlanBackward *b) {
 
 static void split_backward(const PlanBackward *b) {
     const PlanGraphLatentSplit *d =
-        (const PlanGraphLatentSplit *)&g_array_index(b->run->graph->dims, int64_t, b->op->dims);
+        (const PlanGraphLatentSplit *)&b->run->graph->dims.items[b->op->dims];
     b->dx[0] = like_input(b, 0, "dx");
     LAUNCH(b->run, PLAN_OP_JOIN_HEADS,
            DIMS([JOIN_HEADS_ROWS] = d->rows, [JOIN_HEADS_A_COLS] = d->a, [JOIN_HEADS_B_COLS] = d->b,

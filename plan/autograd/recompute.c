@@ -36,16 +36,15 @@ typedef struct {
  * the frame's variables in their order, as returning does. step: that made the value. */
 static Held held_of(const PlanGraph *graph, uint32_t value, uint32_t step, uint32_t last_step) {
     const PlanGraphValue *v = plan_graph_value_at(graph, value);
-    uint32_t until = g_array_index(graph->holds, uint32_t, value);
-    uint64_t order = g_array_index(graph->ranks, uint64_t, value);
+    uint32_t until = plan_graph_value_at(graph, value)->held_until;
+    uint64_t order = plan_graph_value_at(graph, value)->rank;
     if (v->next && until == last_step) { /* a variable's still, as next would be */
-        until = g_array_index(graph->holds, uint32_t, v->next);
-        order = g_array_index(graph->ranks, uint64_t, v->next);
+        until = plan_graph_value_at(graph, v->next)->held_until;
+        order = plan_graph_value_at(graph, v->next)->rank;
     } else if (v->behind_variable) {
-        until = g_array_index(graph->holds, uint32_t, v->behind_variable);
-        order = g_array_index(graph->ranks, uint64_t, v->behind_variable) + 1;
-    } else if (until < graph->steps->len &&
-               plan_graph_step_at(graph, until)->kind == PLAN_STEP_OP) {
+        until = plan_graph_value_at(graph, v->behind_variable)->held_until;
+        order = plan_graph_value_at(graph, v->behind_variable)->rank + 1;
+    } else if (until < graph->steps.len && plan_graph_step_at(graph, until)->kind == PLAN_STEP_OP) {
         order = UINT64_MAX - step; /* in an expression */
     }
     return (Held){value, until, order};
@@ -60,7 +59,7 @@ static void add_held(const PlanRun *run, GArray *held, uint32_t i, uint32_t last
     const PlanGraphOp *op = plan_graph_op_at(graph, step->index);
     for (unsigned j = 0; j < op->n_outputs && !is_copy(graph, op); j++) {
         uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs + j);
-        bool is_held = g_array_index(graph->holds, uint32_t, value) >= last_step;
+        bool is_held = plan_graph_value_at(graph, value)->held_until >= last_step;
         bool is_view = graph->traced && plan_graph_value_at(graph, value)->base != value;
         if (is_held && !is_view) { /* a traced view holds nothing */
             Held h = held_of(graph, value, i, last_step);

@@ -52,7 +52,7 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
                                 (strategy->pipeline > 1 ? n_names(plan_stage_lanes) : 0));
     run->lanes.async = (uint8_t)(run->lanes.ring + (strategy->context > 1));
     run->lanes.expert = (uint8_t)(run->lanes.async + (strategy->async_tensor == PLAN_YES));
-    uint32_t n_values = graph->values->len, n_parameters = graph->parameters->len;
+    uint32_t n_values = graph->values.len, n_parameters = graph->parameters->len;
     run->tape.storage_of_value = g_new(uint32_t, n_values);
     run->tape.producer_of_value = g_new(PlanEdge, n_values);
     run->evaluation.graph = graph->evaluation;
@@ -64,13 +64,13 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
     run->sent.tensor = PLAN_NO_TENSOR;
     run->scaler.loss_scale = run->scaler.growth = run->scaler.found_inf = PLAN_NO_TENSOR;
     run->checkpoint = run->reentered = PLAN_NONE;
-    uint32_t n_nodes = graph->ops->len + run->n_units;
+    uint32_t n_nodes = graph->ops.len + run->n_units;
     plan_vector_reserve(&run->tape.nodes, n_nodes);
     plan_vector_reserve(&run->tape.slots, n_nodes);
     plan_vector_reserve(&run->tape.edges, 3 * n_nodes);
     plan_vector_reserve(&run->tape.saved, 2 * n_nodes);
-    run->tape.node_of_op = g_new(uint32_t, graph->ops->len);
-    for (uint32_t i = 0; i < graph->ops->len; i++) {
+    run->tape.node_of_op = g_new(uint32_t, graph->ops.len);
+    for (uint32_t i = 0; i < graph->ops.len; i++) {
         run->tape.node_of_op[i] = PLAN_NONE;
     }
     run->gradients = g_new(PlanTensor, n_parameters);

@@ -169,7 +169,7 @@ unsigned plan_saved_values(const PlanGraph *graph, const PlanGraphOp *op, uint8_
             ret_positions[n++] = position;
         }
     }
-    if (op->kind == PLAN_OP_POWER && g_array_index(graph->attrs, double, op->attrs) < 0) {
+    if (op->kind == PLAN_OP_POWER && graph->attrs.items[op->attrs] < 0) {
         ret_positions[0] = 1; /* of a reciprocal root, the result */
     }
     if (plan_op_is_linear((PlanOpKind)op->kind) && n == 2 &&

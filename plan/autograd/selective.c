@@ -34,7 +34,7 @@ static bool is_kept_scatter(const PlanRun *run, const PlanGraphOp *op) {
     if (!is_scattered || !plan_graph_is_compiled(run->graph)) {
         return is_scattered;
     }
-    const PlanGraphOp *end = plan_graph_op_at(run->graph, run->graph->ops->len - 1) + 1;
+    const PlanGraphOp *end = plan_graph_op_at(run->graph, run->graph->ops.len - 1) + 1;
     uint32_t block = plan_graph_block_of(run->graph, op->module);
     for (op++; op < end && plan_graph_block_of(run->graph, op->module) == block; op++) {
         if (plan_shared_is_scatter(op)) {

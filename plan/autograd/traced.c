@@ -13,7 +13,7 @@ typedef struct {
 } Play;
 
 const PlanTracedKind *plan_traced_kind(const PlanGraph *graph, const PlanGraphOp *op) {
-    int64_t which = g_array_index(graph->dims, int64_t, op->dims);
+    int64_t which = graph->dims.items[op->dims];
     return plan_graph_at(graph->traced->kinds, PlanTracedKind, which);
 }
 

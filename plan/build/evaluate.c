@@ -37,8 +37,8 @@ void plan_evaluation_begin(PlanRun *run) {
              own->buffers->len == run->graph->buffers->len && own->n_ropes == run->graph->n_ropes);
     bool is_first = !run->evaluation.storage_of_value;
     if (is_first) {
-        run->evaluation.storage_of_value = g_new(uint32_t, own->values->len);
-        memset(run->evaluation.storage_of_value, 0xff, own->values->len * sizeof(uint32_t));
+        run->evaluation.storage_of_value = g_new(uint32_t, own->values.len);
+        memset(run->evaluation.storage_of_value, 0xff, own->values.len * sizeof(uint32_t));
     }
     change_places(run);
     if (is_first) {

@@ -23,7 +23,7 @@ static bool is_inside(const PlanRun *run, uint32_t module, uint32_t unit) {
 
 static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
     const PlanGraph *graph = run->graph;
-    for (uint32_t i = 0; i < graph->ops->len; i++) {
+    for (uint32_t i = 0; i < graph->ops.len; i++) {
         const PlanGraphOp *op = plan_graph_op_at(graph, i);
         for (uint32_t j = 0; j < op->n_inputs; j++) {
             uint32_t value = plan_graph_ref(graph, op->values + j);
@@ -95,7 +95,7 @@ static bool parameters_are_there(const PlanRun *run, GError **error) {
     const PlanGraph *graph = run->graph;
     g_autofree bool *open = g_new0(bool, run->n_units);
     bool is_asked = graph->traced && plan_strategy_wraps(run->strategy), are_there = true;
-    for (uint32_t i = 0; i < graph->steps->len && is_asked && are_there; i++) {
+    for (uint32_t i = 0; i < graph->steps.len && is_asked && are_there; i++) {
         const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->kind == PLAN_STEP_ENTER &&
             run->modules.unit_opened_by[step->index] != PLAN_NONE) {
@@ -127,7 +127,7 @@ static bool units_run(const PlanRun *run, GError **error) {
 
 static bool units_run_once(const PlanRun *run, GError **error) {
     g_autofree uint8_t *entered = g_new0(uint8_t, run->graph->modules->len);
-    for (uint32_t i = 0; i < run->graph->steps->len; i++) {
+    for (uint32_t i = 0; i < run->graph->steps.len; i++) {
         const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
         bool opens =
             step->kind == PLAN_STEP_ENTER && run->modules.unit_opened_by[step->index] != PLAN_NONE;
@@ -151,7 +151,7 @@ static bool offloads_as_known(const PlanStrategy *s) {
 /* Whether each checkpointed block has one argument that wants a gradient. With several a reentrant
  * checkpoint adds up their gradients before it hands them back, which is not planned. */
 static bool blocks_have_one_argument(const PlanRun *run) {
-    for (uint32_t i = 0; i < run->graph->steps->len; i++) {
+    for (uint32_t i = 0; i < run->graph->steps.len; i++) {
         const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
         if (step->kind != PLAN_STEP_ENTER || !run->modules.is_checkpointed[step->index]) {
             continue;
@@ -300,7 +300,7 @@ static bool flat_units_are_uniform(const PlanRun *run, GError **error) {
 static bool float8_shards_are_even(const PlanRun *run, GError **error) {
     bool in_float8 = run->strategy->float8_gather != PLAN_FLOAT8_GATHER_NO;
     uint64_t ranks = plan_strategy_shard_ranks(run->strategy);
-    for (uint32_t i = 0; in_float8 && i < run->graph->ops->len; i++) {
+    for (uint32_t i = 0; in_float8 && i < run->graph->ops.len; i++) {
         const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
         if ((PlanGraphKind)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
             continue;
@@ -320,7 +320,7 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
 /* What Transformer Engine asks of a product (pytorch/utils.py, assert_dim_for_fp8_exec). */
 static bool delayed_sides_divide(const PlanRun *run, GError **error) {
     bool is_delayed = run->strategy->float8 == PLAN_FLOAT8_DELAYED;
-    for (uint32_t i = 0; is_delayed && i < run->graph->ops->len; i++) {
+    for (uint32_t i = 0; is_delayed && i < run->graph->ops.len; i++) {
         const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
         if ((PlanGraphKind)op->kind != PLAN_GRAPH_DELAYED_LINEAR) {
             continue;

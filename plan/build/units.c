@@ -86,7 +86,7 @@ bool *plan_called_modules(const PlanGraph *graph) {
     for (uint32_t m = 0; m < graph->modules->len; m++) {
         is_called[m] = !graph->traced;
     }
-    for (uint32_t i = 0; i < graph->steps->len; i++) {
+    for (uint32_t i = 0; i < graph->steps.len; i++) {
         const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->kind == PLAN_STEP_ENTER) {
             is_called[step->index] = true;

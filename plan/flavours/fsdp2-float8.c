@@ -20,7 +20,7 @@ void plan_fsdp2_find_float8(PlanRun *run) {
     if (run->strategy->float8_gather == PLAN_FLOAT8_GATHER_NO) {
         return;
     }
-    for (uint32_t i = 0; i < run->graph->ops->len; i++) {
+    for (uint32_t i = 0; i < run->graph->ops.len; i++) {
         const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
         if ((PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
             uint32_t weight = plan_graph_ref(run->graph, op->values + 1);

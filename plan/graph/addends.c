@@ -10,8 +10,8 @@ uint32_t plan_graph_add_scaled(PlanGraph *graph, uint32_t y, uint32_t product, d
     PlanGraphValue *made = plan_graph_value_at(graph, sum);
     made->base = of.base;
     made->offset = of.offset;
-    plan_graph_hold_until(graph, y, graph->steps->len - 1);
-    PlanGraphAddend addend = {graph->ops->len - 1, product, PLAN_NONE};
+    plan_graph_hold_until(graph, y, graph->steps.len - 1);
+    PlanGraphAddend addend = {graph->ops.len - 1, product, PLAN_NONE};
     g_array_append_val(graph->addends, addend);
     return sum;
 }
@@ -40,20 +40,20 @@ enum {
 
 /* Views are read through. */
 void plan_graph_read_addends(PlanGraph *graph) {
-    const PlanGraphOp *op = plan_graph_op_at(graph, graph->ops->len - 1);
+    const PlanGraphOp *op = plan_graph_op_at(graph, graph->ops.len - 1);
     guint n = graph->addends->len, first = n - MIN(n, MOST_WAITING);
     for (guint i = first; i < n && op->kind < PLAN_N_OP_KINDS; i++) {
         PlanGraphAddend *addend = plan_graph_at(graph->addends, PlanGraphAddend, i);
         const PlanGraphOp *sum = plan_graph_op_at(graph, addend->op);
-        if (addend->reader != PLAN_NONE || addend->op + 1 == graph->ops->len ||
+        if (addend->reader != PLAN_NONE || addend->op + 1 == graph->ops.len ||
             !reads(graph, op, plan_graph_ref(graph, sum->values + ADD_SCALED_Y))) {
             continue;
         }
-        addend->reader = graph->ops->len - 1;
-        int64_t *dims = plan_graph_at(graph->dims, int64_t, sum->dims);
+        addend->reader = graph->ops.len - 1;
+        int64_t *dims = &graph->dims.items[sum->dims];
         dims[ADD_SCALED_WITHIN] = within(op);
         if (dims[ADD_SCALED_WITHIN]) {
-            plan_graph_hold_until(graph, addend->product, graph->steps->len - 1);
+            plan_graph_hold_until(graph, addend->product, graph->steps.len - 1);
         }
     }
 }

@@ -8,7 +8,7 @@ typedef struct {
 } Program;
 
 static uint32_t *hold_of(PlanGraph *graph, uint32_t value) {
-    return plan_graph_at(graph->holds, uint32_t, value);
+    return &plan_graph_value_at(graph, value)->held_until;
 }
 
 /* No variable of Python's holds what is made inside of it; what leaves it is held longer. */
@@ -97,7 +97,7 @@ static void compile(PlanGraph *graph, const Program *program) {
 void plan_graph_compile_alone(PlanGraph *graph) {
     Program program = {.enter = PLAN_NONE};
     uint32_t n_made = 0;
-    for (uint32_t s = 0; s < graph->steps->len; s++) {
+    for (uint32_t s = 0; s < graph->steps.len; s++) {
         const PlanGraphStep *step = plan_graph_step_at(graph, s);
         const PlanGraphOp *op =
             step->kind == PLAN_STEP_OP ? plan_graph_op_at(graph, step->index) : NULL;

@@ -33,8 +33,7 @@ void plan_boundary_stand_for(PlanGraph *graph, uint32_t name, uint32_t value) {
 
 /* Orders two values themselves, not what stands in for them. */
 static void goes_after(PlanGraph *graph, uint32_t value, uint32_t other) {
-    *plan_graph_at(graph->ranks, uint64_t, value) =
-        *plan_graph_at(graph->ranks, uint64_t, other) + 1;
+    plan_graph_value_at(graph, value)->rank = plan_graph_value_at(graph, other)->rank + 1;
 }
 
 /* A table of complex numbers is no floating-point tensor to PyTorch, which leaves it alone. */
@@ -55,14 +54,14 @@ void plan_boundary_enter(PlanGraph *graph, uint32_t module, const uint32_t *argu
         uint32_t value = ret_given[i] = plan_graph_stand_in(graph, arguments[i]);
         if (is_unit(graph, module) && is_cast_to(graph, value, graph->dtype)) {
             ret_given[i] = cast(graph, value, graph->dtype);
-            plan_graph_op_at(graph, graph->ops->len - 1)->module = module;
+            plan_graph_op_at(graph, graph->ops.len - 1)->module = module;
             StandIn given = {PLAN_NONE, arguments[i], value};
             g_array_append_val(graph->now.given, given);
             plan_boundary_stand_for(graph, arguments[i], ret_given[i]);
         }
     }
     for (guint i = first; i < graph->now.given->len; i++) {
-        g_array_index(graph->now.given, StandIn, i).enter_step = graph->steps->len;
+        g_array_index(graph->now.given, StandIn, i).enter_step = graph->steps.len;
     }
     graph->now.units_entered += is_unit(graph, module) && module != 0;
 }
@@ -77,7 +76,7 @@ static void end_given(PlanGraph *graph, uint32_t enter, uint32_t last_result) {
         }
         uint32_t inside = plan_graph_stand_in(graph, one.name);
         goes_after(graph, inside, last_result);
-        plan_graph_hold_until(graph, one.before, graph->steps->len - 1);
+        plan_graph_hold_until(graph, one.before, graph->steps.len - 1);
         plan_boundary_stand_for(graph, one.name, one.before);
         goes_after(graph, one.before, inside);
         g_array_set_size(given, given->len - 1);
@@ -96,16 +95,16 @@ void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, cons
         return;
     }
     graph->now.units_entered -= module != 0;
-    uint32_t leave = graph->steps->len - 1, last = PLAN_NONE;
+    uint32_t leave = graph->steps.len - 1, last = PLAN_NONE;
     for (unsigned i = 0; i < n; i++) {
         uint32_t value = plan_graph_stand_in(graph, results[i]);
         if (!graph->units.outputs_stay && is_cast_to(graph, value, graph->units.outputs)) {
             uint32_t x = module == 0 ? plan_boundary_differentiated(graph, value, n) : value;
             plan_boundary_stand_for(graph, results[i], cast(graph, x, graph->units.outputs));
-            graph->root_cast = module == 0 ? graph->steps->len - 1 : graph->root_cast;
+            graph->root_cast = module == 0 ? graph->steps.len - 1 : graph->root_cast;
         }
     }
-    uint32_t step = graph->steps->len - 1;
+    uint32_t step = graph->steps.len - 1;
     bool ends_with_loss =
         module == 0 && n > 1 && plan_graph_value_at(graph, results[n - 1])->elements == 1;
     for (unsigned i = 0; i < n; i++) {

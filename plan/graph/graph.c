@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "plan/graph/private.h"
 
 PlanGraph *plan_graph_new(PlanDtype dtype) {
@@ -7,22 +9,21 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     /* Room for a large network at once: memory that nobody touches costs less than copying. */
     graph->modules = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphModule), 1024);
     graph->parameters = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphParameter), 2048);
-    graph->values = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphValue), 4096);
-    graph->ops = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphOp), 2048);
-    graph->steps = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphStep), 8192);
-    graph->value_refs = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 16384);
-    graph->dims = g_array_sized_new(FALSE, FALSE, sizeof(int64_t), 8192);
-    graph->attrs = g_array_sized_new(FALSE, FALSE, sizeof(double), 2048);
+    plan_vector_reserve(&graph->values, 4096);
+    plan_vector_reserve(&graph->ops, 2048);
+    plan_vector_reserve(&graph->steps, 8192);
+    plan_vector_reserve(&graph->value_refs, 16384);
+    plan_vector_reserve(&graph->dims, 8192);
+    plan_vector_reserve(&graph->attrs, 2048);
     graph->inputs = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->buffers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->releases = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    graph->holds = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 4096);
     graph->now.frames = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->now.locals = g_array_new(FALSE, FALSE, sizeof(PlanGraphLocal));
-    graph->ranks = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), 4096);
     graph->now.copies = g_array_sized_new(FALSE, FALSE, sizeof(uint32_t), 2048);
     graph->now.stand_ins = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->now.given = g_array_new(FALSE, FALSE, 3 * sizeof(uint32_t));
+    graph->now.name = g_string_new(NULL);
     graph->made = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     graph->returned = g_array_new(FALSE, FALSE, sizeof(PlanGraphReturned));
     graph->addends = g_array_new(FALSE, FALSE, sizeof(PlanGraphAddend));
@@ -38,26 +39,39 @@ void plan_graph_free(PlanGraph *graph) {
     if (!graph) {
         return;
     }
-    GArray *arrays[] = {graph->modules,       graph->parameters, graph->values,
-                        graph->ops,           graph->steps,      graph->value_refs,
-                        graph->dims,          graph->attrs,      graph->inputs,
-                        graph->releases,      graph->holds,      graph->now.frames,
-                        graph->now.locals,    graph->ranks,      graph->buffers,
-                        graph->now.copies,    graph->made,       graph->returned,
-                        graph->now.stand_ins, graph->now.given,  graph->addends};
+    GArray *arrays[] = {graph->modules,    graph->parameters, graph->inputs,
+                        graph->buffers,    graph->releases,   graph->made,
+                        graph->returned,   graph->addends,    graph->now.frames,
+                        graph->now.locals, graph->now.copies, graph->now.stand_ins,
+                        graph->now.given};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }
+    plan_vector_clear(&graph->values);
+    plan_vector_clear(&graph->ops);
+    plan_vector_clear(&graph->steps);
+    plan_vector_clear(&graph->value_refs);
+    plan_vector_clear(&graph->dims);
+    plan_vector_clear(&graph->attrs);
+    g_string_free(graph->now.name, TRUE);
     g_string_chunk_free(graph->strings);
     plan_graph_free(graph->behind);
     plan_graph_free(graph->evaluation);
     g_free(graph);
 }
 
+/* "parent.local"; without a parent, or below the root, the local name alone. */
 static const char *qualified(PlanGraph *graph, uint32_t parent, const char *local) {
     const char *prefix = parent == PLAN_NONE ? "" : plan_graph_module_at(graph, parent)->name;
-    g_autofree char *name = *prefix ? g_strconcat(prefix, ".", local, NULL) : g_strdup(local);
-    return g_string_chunk_insert(graph->strings, name);
+    size_t n_prefix = strlen(prefix), n_local = strlen(local), begins = n_prefix + (n_prefix > 0);
+    GString *name = graph->now.name;
+    g_string_set_size(name, begins + n_local);
+    memcpy(name->str, prefix, n_prefix);
+    if (begins > 0) {
+        name->str[n_prefix] = '.';
+    }
+    memcpy(name->str + begins, local, n_local);
+    return g_string_chunk_insert_len(graph->strings, name->str, (gssize)name->len);
 }
 
 uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_name,
@@ -73,15 +87,13 @@ uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_
 }
 
 uint32_t plan_graph_add_value(PlanGraph *graph, PlanGraphValue value) {
-    uint32_t id = graph->values->len;
+    uint32_t id = graph->values.len;
     if (value.base == PLAN_NONE) {
         value.base = id;
     }
-    g_array_append_val(graph->values, value);
-    uint32_t never = PLAN_NONE;
-    g_array_append_val(graph->holds, never);
-    uint64_t rank = (uint64_t)id << 8;
-    g_array_append_val(graph->ranks, rank);
+    value.held_until = PLAN_NONE;
+    value.rank = (uint64_t)id << 8;
+    plan_vector_push(&graph->values, value);
     return id;
 }
 

@@ -12,6 +12,7 @@
 #include "plan/graph/traced.h"
 #include "plan/plan.h"
 #include "plan/strategy/strategy.h"
+#include "plan/vector.h"
 
 typedef enum {
     PLAN_INIT_FILL,   /* value */
@@ -55,6 +56,8 @@ typedef struct {
     uint32_t base;      /* the value whose storage it shares; itself when it has its own */
     uint64_t offset;    /* elements into the base */
     uint64_t elements;
+    uint64_t rank;       /* its order among those freed in the same step */
+    uint32_t held_until; /* the last step that holds it; PLAN_NONE: none has yet, or it is kept */
     uint8_t dtype;
     bool requires_grad;
     bool is_input;
@@ -148,6 +151,7 @@ typedef struct {
      * the units being walked were given, and how many they are beside the root. */
     GArray *stand_ins, *given;
     unsigned units_entered;
+    GString *name; /* room for one, while it is put together */
 } PlanGraphWalk;
 
 /* A buffer whose numbers matter: frequencies [dim / 2] of a base, by which positions are multiplied
@@ -160,17 +164,18 @@ typedef struct {
 
 typedef struct _PlanGraph PlanGraph;
 struct _PlanGraph {
-    GArray *modules, *parameters, *values, *ops, *steps; /* of the structs above */
-    GArray *value_refs;                                  /* uint32_t */
-    GArray *dims;                                        /* int64_t */
-    GArray *attrs;                                       /* double */
-    GArray *inputs;                                      /* uint32_t values */
-    GArray *buffers;                                     /* likewise: made once, never used */
-    GArray *releases;                                    /* uint32_t values */
-    GArray *holds;   /* uint32_t by value: the last step that holds it */
-    GArray *ranks;   /* uint64_t by value: its order among those freed in the same step */
-    GArray *made;    /* uint32_t: parameters in the order of their making; empty: as numbered */
-    GArray *addends; /* PlanGraphAddend, in order of sums */
+    GArray *modules, *parameters; /* of the structs above */
+    PLAN_VECTOR(PlanGraphValue) values;
+    PLAN_VECTOR(PlanGraphOp) ops;
+    PLAN_VECTOR(PlanGraphStep) steps;
+    PLAN_VECTOR(uint32_t) value_refs;
+    PLAN_VECTOR(int64_t) dims;
+    PLAN_VECTOR(double) attrs;
+    GArray *inputs;   /* uint32_t values */
+    GArray *buffers;  /* likewise: made once, never used */
+    GArray *releases; /* uint32_t values */
+    GArray *made;     /* uint32_t: parameters in the order of their making; empty: as numbered */
+    GArray *addends;  /* PlanGraphAddend, in order of sums */
     GStringChunk *strings;
 
     /* What was asked of the walk, as its family took it. */
@@ -232,27 +237,27 @@ static inline PlanGraphParameter *plan_graph_parameter_at(const PlanGraph *graph
     return &g_array_index(graph->parameters, PlanGraphParameter, i);
 }
 static inline PlanGraphValue *plan_graph_value_at(const PlanGraph *graph, uint32_t i) {
-    return &g_array_index(graph->values, PlanGraphValue, i);
+    return &graph->values.items[i];
 }
 static inline PlanGraphOp *plan_graph_op_at(const PlanGraph *graph, uint32_t i) {
-    return &g_array_index(graph->ops, PlanGraphOp, i);
+    return &graph->ops.items[i];
 }
 static inline PlanGraphStep *plan_graph_step_at(const PlanGraph *graph, uint32_t i) {
-    return &g_array_index(graph->steps, PlanGraphStep, i);
+    return &graph->steps.items[i];
 }
 
 static inline uint32_t plan_graph_ref(const PlanGraph *graph, uint32_t i) {
-    return g_array_index(graph->value_refs, uint32_t, i);
+    return graph->value_refs.items[i];
 }
 
 static inline PlanDtype plan_graph_dtype_of(const PlanGraphParameter *p, PlanDtype networks) {
     return p->has_own_dtype ? (PlanDtype)p->own_dtype : networks;
 }
 static inline const int64_t *plan_graph_dims_of(const PlanGraph *graph, const PlanGraphOp *op) {
-    return &g_array_index(graph->dims, int64_t, op->dims);
+    return &graph->dims.items[op->dims];
 }
 static inline const double *plan_graph_attrs_of(const PlanGraph *graph, const PlanGraphOp *op) {
-    return &g_array_index(graph->attrs, double, op->attrs);
+    return &graph->attrs.items[op->attrs];
 }
 static inline const PlanGraphFloat8Linear *plan_graph_float8_linear_of(const PlanGraph *graph,
                                                                        const PlanGraphOp *op) {

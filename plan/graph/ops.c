@@ -18,18 +18,22 @@ void plan_graph_add_op(PlanGraph *graph, PlanGraphOp op, const uint32_t *values,
     op.module = plan_graph_module_now(graph);
     op.values = plan_graph_add_refs(graph, values, n);
     for (unsigned i = 0; i < op.n_inputs; i++) {
-        uint32_t *value = plan_graph_at(graph->value_refs, uint32_t, op.values + i);
+        uint32_t *value = &graph->value_refs.items[op.values + i];
         *value = plan_graph_stand_in(graph, *value);
     }
-    op.dims = graph->dims->len;
-    op.attrs = graph->attrs->len;
-    g_array_append_vals(graph->dims, dims, n_dims);
-    g_array_append_val(graph->ops, op);
-    plan_graph_add_step(graph, PLAN_STEP_OP, graph->ops->len - 1, NULL, 0);
+    op.dims = graph->dims.len;
+    op.attrs = graph->attrs.len;
+    int64_t *to;
+    plan_vector_extend(&graph->dims, n_dims, &to);
+    for (unsigned i = 0; i < n_dims; i++) {
+        to[i] = dims[i];
+    }
+    plan_vector_push(&graph->ops, op);
+    plan_graph_add_step(graph, PLAN_STEP_OP, graph->ops.len - 1, NULL, 0);
     for (unsigned i = 0; i < n; i++) {
         uint32_t value = plan_graph_ref(graph, op.values + i);
         if (value != PLAN_NONE) {
-            plan_graph_hold_until(graph, value, graph->steps->len - 1);
+            plan_graph_hold_until(graph, value, graph->steps.len - 1);
         }
     }
     plan_graph_read_addends(graph);
@@ -69,7 +73,7 @@ static void hold_what_was_cast(PlanGraph *graph, const uint32_t *given, const ui
                                unsigned n) {
     for (unsigned i = 0; i < n; i++) {
         if (used[i] != given[i]) {
-            plan_graph_hold_until(graph, given[i], graph->steps->len - 1);
+            plan_graph_hold_until(graph, given[i], graph->steps.len - 1);
         }
     }
 }
@@ -123,7 +127,9 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
     }
     plan_graph_add_op(graph, plan_graph_new_op(kind, n_inputs, n_outputs), values, dims,
                       info->n_dims);
-    g_array_append_vals(graph->attrs, attrs, info->n_attrs);
+    for (unsigned i = 0; i < info->n_attrs; i++) {
+        plan_vector_push(&graph->attrs, attrs[i]);
+    }
     if (graph->now.autocasts) {
         hold_what_was_cast(graph, given, values, n_inputs);
         plan_graph_let_go_of_casts(graph, given, values, n_inputs,
@@ -146,7 +152,7 @@ uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
     PlanGraphValue *made = plan_graph_value_at(graph, y);
     made->base = of.base;
     made->offset = of.offset;
-    plan_graph_hold_until(graph, into, graph->steps->len - 1);
+    plan_graph_hold_until(graph, into, graph->steps.len - 1);
     return y;
 }
 
@@ -185,7 +191,7 @@ void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module) {
     for (uint32_t p = 0; p < graph->now.copies->len; p++) {
         uint32_t copy = g_array_index(graph->now.copies, uint32_t, p);
         if (copy != PLAN_NONE) {
-            plan_graph_hold_until(graph, copy, graph->steps->len - 1);
+            plan_graph_hold_until(graph, copy, graph->steps.len - 1);
         }
     }
 }

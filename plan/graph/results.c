@@ -32,7 +32,7 @@ void plan_results_copy(PlanGraph *graph, const uint32_t *results, unsigned n) {
         uint32_t x = plan_graph_stand_in(graph, results[i]);
         copies[i] = copy_of(graph, plan_boundary_differentiated(graph, x, n));
     }
-    graph->results_copied = graph->steps->len - 1;
+    graph->results_copied = graph->steps.len - 1;
     if (graph->evaluates) {
         drop_copies(graph, copies, n);
         return;

@@ -32,7 +32,7 @@ static uint32_t move_tokens(PlanGraph *graph, PlanGraphKind kind, uint32_t x,
 
 /* The op that made x by a kernel that a compiler writes, from what backward has anyhow. */
 static int64_t maker_of(const PlanGraph *graph, uint32_t x) {
-    for (uint32_t i = graph->ops->len; i-- > 0;) {
+    for (uint32_t i = graph->ops.len; i-- > 0;) {
         const PlanGraphOp *op = plan_graph_op_at(graph, i);
         for (unsigned o = 0; o < op->n_outputs; o++) {
             if (plan_graph_ref(graph, op->values + op->n_inputs + o) == x) {
@@ -191,7 +191,7 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
         graph,
         plan_graph_new_op(PLAN_GRAPH_RING_ATTENTION, 3, plan_graph_is_compiled(graph) ? 6 : 4),
         values, made, (const int64_t *)ring, 5);
-    g_array_append_val(graph->attrs, scale);
+    plan_vector_push(&graph->attrs, scale);
     plan_graph_let_go_after(graph, values[5], values[6]);
     plan_graph_let_go_after(graph, values[4], values[5]);
     if (ring->heads == 1 && !plan_graph_is_compiled(graph)) { /* lies in rows of tokens as it is */
@@ -245,7 +245,7 @@ static void share_cast(PlanGraph *graph, uint32_t x) {
     }
     const PlanGraphOp *last = plan_graph_op_at(graph, graph->now.last_float8);
     if (plan_graph_ref(graph, last->values) == x) {
-        PlanGraphFloat8Linear *d = (gpointer)&g_array_index(graph->dims, int64_t, last->dims);
+        PlanGraphFloat8Linear *d = (gpointer)&graph->dims.items[last->dims];
         d->again = 1;
     }
 }
@@ -265,7 +265,7 @@ uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight,
     share_cast(graph, x);
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_FLOAT8_LINEAR, 2, is_shared ? 5 : 3), values,
                 made, (const int64_t *)&d, sizeof d / sizeof(int64_t));
-    graph->now.last_float8 = graph->ops->len - 1;
+    graph->now.last_float8 = graph->ops.len - 1;
     return values[2];
 }
 

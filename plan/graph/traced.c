@@ -65,17 +65,17 @@ static void add_op(PlanGraph *graph, const PlanTraced *traced, const PlanTracedS
                       .values = plan_graph_add_refs(graph, values, n),
                       .n_inputs = kind->n_inputs,
                       .n_outputs = kind->n_outs,
-                      .dims = graph->dims->len,
-                      .attrs = graph->attrs->len};
-    g_array_append_val(graph->dims, which);
-    g_array_append_val(graph->ops, op);
-    plan_graph_add_step(graph, PLAN_STEP_OP, graph->ops->len - 1, NULL, 0);
+                      .dims = graph->dims.len,
+                      .attrs = graph->attrs.len};
+    plan_vector_push(&graph->dims, which);
+    plan_vector_push(&graph->ops, op);
+    plan_graph_add_step(graph, PLAN_STEP_OP, graph->ops.len - 1, NULL, 0);
 }
 
 /* In the order in which they go. */
 static void let_go(PlanGraph *graph, uint32_t value, uint64_t turn) {
-    *plan_graph_at(graph->holds, uint32_t, value) = graph->steps->len - 1;
-    *plan_graph_at(graph->ranks, uint64_t, value) = turn;
+    plan_graph_value_at(graph, value)->held_until = graph->steps.len - 1;
+    plan_graph_value_at(graph, value)->rank = turn;
 }
 
 void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced) {
@@ -107,13 +107,13 @@ void plan_graph_traced(PlanGraph *graph, const PlanTraced *traced) {
             plan_graph_add_step(graph, PLAN_STEP_LEAVE, step->index, values, step->n_values);
             break;
         case PLAN_TRACED_CASTS:
-            graph->first_cast = graph->ops->len;
+            graph->first_cast = graph->ops.len;
             break;
         case PLAN_TRACED_LET:
             let_go(graph, step->index, i);
             break;
         case PLAN_TRACED_END: /* what is freed after this is freed after backward */
-            graph->n_train_steps = graph->steps->len;
+            graph->n_train_steps = graph->steps.len;
             plan_graph_add_step(graph, PLAN_STEP_RETURN, 0, NULL, 0);
             break;
         }

@@ -5,9 +5,12 @@
 #include "plan/graph/results.h"
 
 uint32_t plan_graph_add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {
-    uint32_t first = graph->value_refs->len;
-    g_array_append_vals(graph->value_refs, values, n);
-    return first;
+    uint32_t *refs;
+    plan_vector_extend(&graph->value_refs, n, &refs);
+    for (unsigned i = 0; i < n; i++) {
+        refs[i] = values[i];
+    }
+    return graph->value_refs.len - n;
 }
 
 void plan_graph_add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t index,
@@ -16,11 +19,11 @@ void plan_graph_add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t inde
                           .index = index,
                           .values = plan_graph_add_refs(graph, values, n),
                           .n_values = n};
-    g_array_append_val(graph->steps, step);
+    plan_vector_push(&graph->steps, step);
 }
 
 void plan_graph_hold_until(PlanGraph *graph, uint32_t value, uint32_t step) {
-    uint32_t *hold = plan_graph_at(graph->holds, uint32_t, value);
+    uint32_t *hold = &plan_graph_value_at(graph, value)->held_until;
     if (*hold == PLAN_NONE || *hold < step) {
         *hold = step;
     }
@@ -28,7 +31,7 @@ void plan_graph_hold_until(PlanGraph *graph, uint32_t value, uint32_t step) {
 
 /* What is entered with the next step. */
 static void push_frame(PlanGraph *graph, uint32_t module) {
-    uint32_t frame[2] = {module, graph->steps->len};
+    uint32_t frame[2] = {module, graph->steps.len};
     g_array_append_vals(graph->now.frames, frame, 2);
 }
 
@@ -42,7 +45,7 @@ void plan_graph_enter(PlanGraph *graph, uint32_t module, const uint32_t *argumen
 void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *arguments,
                            unsigned n) {
     plan_graph_enter(graph, module, arguments, n);
-    plan_graph_step_at(graph, graph->steps->len - 1)->takes_over = true;
+    plan_graph_step_at(graph, graph->steps.len - 1)->takes_over = true;
 }
 
 uint32_t plan_graph_module_now(const PlanGraph *graph) {
@@ -78,12 +81,12 @@ static void let_go_of_locals(PlanGraph *graph, uint32_t enter, uint32_t return_s
 
 void plan_graph_return(PlanGraph *graph) {
     uint32_t enter = pop_frame(graph);
-    let_go_of_locals(graph, enter, graph->steps->len - 1);
+    let_go_of_locals(graph, enter, graph->steps.len - 1);
 }
 
 void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
     uint32_t module = plan_graph_module_now(graph), enter = pop_frame(graph);
-    uint32_t return_step = graph->steps->len - 1;
+    uint32_t return_step = graph->steps.len - 1;
     uint32_t *given = g_newa(uint32_t, n + 1);
     for (unsigned i = 0; i < n; i++) {
         given[i] = plan_graph_stand_in(graph, results[i]);
@@ -104,7 +107,7 @@ void plan_graph_leave(PlanGraph *graph, const uint32_t *results, unsigned n) {
 }
 
 void plan_graph_hook_computes(PlanGraph *graph) {
-    PlanGraphStep *step = plan_graph_step_at(graph, graph->steps->len - 1);
+    PlanGraphStep *step = plan_graph_step_at(graph, graph->steps.len - 1);
     g_assert(step->kind == PLAN_STEP_LEAVE);
     step->is_closed_later = true;
 }
@@ -116,7 +119,7 @@ void plan_graph_close(PlanGraph *graph, uint32_t module, uint32_t result) {
 }
 
 void plan_graph_keep(PlanGraph *graph, uint32_t value) {
-    plan_graph_hold_until(graph, plan_graph_stand_in(graph, value), graph->steps->len - 1);
+    plan_graph_hold_until(graph, plan_graph_stand_in(graph, value), graph->steps.len - 1);
 }
 
 void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next) {
@@ -129,8 +132,8 @@ void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other) {
 }
 
 void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
-    *plan_graph_at(graph->ranks, uint64_t, plan_graph_stand_in(graph, value)) =
-        *plan_graph_at(graph->ranks, uint64_t, plan_graph_stand_in(graph, other)) + 1;
+    plan_graph_value_at(graph, plan_graph_stand_in(graph, value))->rank =
+        plan_graph_value_at(graph, plan_graph_stand_in(graph, other))->rank + 1;
 }
 
 static void hold(PlanGraph *graph, uint32_t value, bool is_argument) {
@@ -150,14 +153,14 @@ void plan_graph_hold_argument(PlanGraph *graph, uint32_t value) {
 
 static gint by_rank(gconstpointer a, gconstpointer b, gpointer data) {
     const PlanGraph *graph = data;
-    uint64_t p = g_array_index(graph->ranks, uint64_t, *(const uint32_t *)a);
-    uint64_t q = g_array_index(graph->ranks, uint64_t, *(const uint32_t *)b);
+    uint64_t p = plan_graph_value_at(graph, *(const uint32_t *)a)->rank;
+    uint64_t q = plan_graph_value_at(graph, *(const uint32_t *)b)->rank;
     return p < q ? -1 : p > q;
 }
 
 void plan_graph_after_backward(PlanGraph *graph, uint32_t module) {
     g_assert(graph->now.frames->len == 0);
-    graph->n_train_steps = graph->steps->len;
+    graph->n_train_steps = graph->steps.len;
     push_frame(graph, module);
 }
 
@@ -167,7 +170,7 @@ static PlanGraphValue *base_of(const PlanGraph *graph, uint32_t value) {
 
 void plan_graph_return_value(PlanGraph *graph, uint32_t value) {
     uint32_t given = plan_graph_stand_in(graph, value);
-    PlanGraphReturned returned = {graph->steps->len - 1, given};
+    PlanGraphReturned returned = {graph->steps.len - 1, given};
     g_array_append_val(graph->returned, returned);
     plan_graph_hold_until(graph, given, returned.step);
     base_of(graph, given)->is_returned = true;
@@ -181,35 +184,35 @@ bool plan_graph_results_outlive_pass(const PlanGraph *graph) {
 /* The step after which a value is freed; PLAN_NONE: never (a parameter, an input, or kept). */
 static uint32_t released_by(const PlanGraph *graph, uint32_t value) {
     const PlanGraphValue *v = plan_graph_value_at(graph, value);
-    return v->parameter == PLAN_NONE && !v->is_input ? g_array_index(graph->holds, uint32_t, value)
+    return v->parameter == PLAN_NONE && !v->is_input ? plan_graph_value_at(graph, value)->held_until
                                                      : PLAN_NONE;
 }
 
 /* Counting sort of the values by the step that lets go of them; within a step in order of
  * rank, which is that of making unless someone said otherwise. */
 static void sort_releases(PlanGraph *graph) {
-    for (uint32_t value = 0; value < graph->values->len; value++) {
+    for (uint32_t value = 0; value < graph->values.len; value++) {
         uint32_t by = released_by(graph, value);
         if (by != PLAN_NONE) {
             plan_graph_step_at(graph, by)->n_releases++;
         }
     }
     uint32_t total = 0;
-    for (uint32_t i = 0; i < graph->steps->len; i++) {
+    for (uint32_t i = 0; i < graph->steps.len; i++) {
         PlanGraphStep *step = plan_graph_step_at(graph, i);
         step->releases = total;
         total += step->n_releases;
         step->n_releases = 0;
     }
     g_array_set_size(graph->releases, total);
-    for (uint32_t value = 0; value < graph->values->len; value++) {
+    for (uint32_t value = 0; value < graph->values.len; value++) {
         uint32_t by = released_by(graph, value);
         if (by != PLAN_NONE) {
             PlanGraphStep *step = plan_graph_step_at(graph, by);
             g_array_index(graph->releases, uint32_t, step->releases + step->n_releases++) = value;
         }
     }
-    for (uint32_t i = 0; i < graph->steps->len; i++) {
+    for (uint32_t i = 0; i < graph->steps.len; i++) {
         const PlanGraphStep *step = plan_graph_step_at(graph, i);
         if (step->n_releases > 1) {
             g_qsort_with_data(&g_array_index(graph->releases, uint32_t, step->releases),
@@ -222,13 +225,13 @@ void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
     if (graph->n_train_steps) {
         g_array_set_size(graph->now.frames, 0);
     } else {
-        graph->n_train_steps = graph->steps->len;
+        graph->n_train_steps = graph->steps.len;
     }
     g_assert(graph->now.frames->len == 0);
     uint32_t given = plan_graph_stand_in(graph, loss);
     graph->loss_made = graph->copies_results ? loss : given;
     graph->loss = loss = given;
-    *plan_graph_at(graph->holds, uint32_t, loss) = PLAN_NONE; /* the training loop holds it */
+    plan_graph_value_at(graph, loss)->held_until = PLAN_NONE; /* the training loop holds it */
     if (graph->evaluates && plan_graph_is_compiled(graph)) {
         plan_graph_compile_alone(graph);
     }

@@ -258,7 +258,7 @@ static void loss(void) {
             &error);
         g_assert_no_error(error);
         unsigned casts = 0, fused_losses = 0;
-        for (uint32_t k = 0; k < graph->ops->len; k++) {
+        for (uint32_t k = 0; k < graph->ops.len; k++) {
             uint32_t kind = plan_graph_op_at(graph, k)->kind;
             casts += kind == PLAN_OP_CAST;
             fused_losses += kind == PLAN_OP_CROSS_ENTROPY;
@@ -286,7 +286,7 @@ static void metered(void) {
     g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
     g_autoptr(PlanGraph) graph =
         model_network_emit(network, &(ModelPass){.batch = 1, .dtype = PLAN_BF16}, NULL);
-    uint32_t trained = graph->n_train_steps, all = graph->steps->len;
+    uint32_t trained = graph->n_train_steps, all = graph->steps.len;
     g_assert_cmpuint(count_ops(graph, 0, trained, PLAN_OP_CROSS_ENTROPY), ==, 1);
     g_assert_cmpuint(count_ops(graph, 0, trained, PLAN_OP_LOG_SOFTMAX), ==, 0);
     g_assert_cmpuint(count_ops(graph, trained, all, PLAN_OP_LOG_SOFTMAX), ==, 2);
@@ -303,7 +303,7 @@ static void loss_in_one_kernel(void) {
                           .dtype = PLAN_BF16,
                           .kernels.style = is_fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
         g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
-        uint32_t all = graph->steps->len, tables = 2;
+        uint32_t all = graph->steps.len, tables = 2;
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_COMPILED_LOSS), ==, 1);
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CROSS_ENTROPY), ==, 0);
         g_assert_cmpint(plan_graph_value_at(graph, graph->loss)->dtype, ==, PLAN_FP32);
@@ -324,7 +324,7 @@ static void rms_norm_of_ops(void) {
                           .kernels.style = fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER,
                           .kernels.rms_norm_of_ops = true};
         g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
-        uint32_t all = graph->steps->len, tables = 2 * !is_fp32;
+        uint32_t all = graph->steps.len, tables = 2 * !is_fp32;
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_MUL_ROW), ==, fused ? 0 : 3);
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_POWER), ==, fused ? 0 : 6);
         g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CAST), ==,
@@ -364,12 +364,12 @@ static void q_and_k_normalized(void) {
         g_assert_cmpint(q->dims[0], ==, cases[i].q[1]);
         g_assert_cmpint(k->dims[0], ==, cases[i].k[1]);
         unsigned n = 0;
-        for (guint o = 0; o < graph->ops->len; o++) {
+        for (guint o = 0; o < graph->ops.len; o++) {
             const PlanGraphOp *op = plan_graph_op_at(graph, o);
-            const int64_t *dims = &g_array_index(graph->dims, int64_t, op->dims);
+            const int64_t *dims = &graph->dims.items[op->dims];
             bool is_norm = op->kind == PLAN_OP_RMSNORM;
             if (is_norm) {
-                g_assert_cmpfloat(g_array_index(graph->attrs, double, op->attrs), ==, 2e-6);
+                g_assert_cmpfloat(graph->attrs.items[op->attrs], ==, 2e-6);
             }
             n += is_norm && dims[RMSNORM_ROWS] == cases[i].q[0] &&
                  dims[RMSNORM_WIDTH] == cases[i].q[1];
@@ -396,9 +396,9 @@ static void q_k_and_v_joined(void) {
         g_assert_cmpint(qkv->dims[0], ==, 48);
         g_assert_cmpint(qkv->dims[1], ==, 8);
         unsigned n = 0;
-        for (guint o = 0; o < graph->ops->len; o++) {
+        for (guint o = 0; o < graph->ops.len; o++) {
             const PlanGraphOp *op = plan_graph_op_at(graph, o);
-            const int64_t *dims = &g_array_index(graph->dims, int64_t, op->dims);
+            const int64_t *dims = &graph->dims.items[op->dims];
             if (op->kind == PLAN_OP_ATTENTION) {
                 const PlanGraphValue *v =
                     plan_graph_value_at(graph, plan_graph_ref(graph, op->values + ATTENTION_V));
@@ -426,13 +426,13 @@ static void norms_behind(void) {
                               .kernels.style = fused ? PLAN_KERNELS_FUSED : PLAN_KERNELS_EAGER};
             g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
             unsigned n_behind = 0;
-            for (guint o = 1; o < graph->ops->len; o++) {
+            for (guint o = 1; o < graph->ops.len; o++) {
                 const PlanGraphOp *op = plan_graph_op_at(graph, o);
                 const PlanGraphOp *before = op - 1;
                 n_behind += op->kind == PLAN_OP_RMSNORM && before->kind == PLAN_OP_LINEAR;
             }
             g_assert_cmpuint(n_behind, ==, after ? 2 : 0);
-            uint32_t all = graph->steps->len;
+            uint32_t all = graph->steps.len;
             g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_ADD_RMSNORM), ==,
                              fused && !after ? 2 : 0);
         }
@@ -450,7 +450,7 @@ static void softmax_in_fp32(void) {
         for (unsigned is_fp32 = 0; is_fp32 < 2; is_fp32++) {
             ModelPass pass = {.batch = 2, .dtype = is_fp32 ? PLAN_FP32 : PLAN_BF16};
             g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
-            uint32_t all = graph->steps->len, tables = 2 * !is_fp32;
+            uint32_t all = graph->steps.len, tables = 2 * !is_fp32;
             g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_SOFTMAX), ==, 3);
             g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CAST), ==,
                              tables + (i && !is_fp32 ? 6 : 0));
@@ -468,8 +468,8 @@ static void attention_of_t5(void) {
             NULL);
         g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
         g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 2}, NULL);
-        uint32_t all = graph->steps->len, n_biased = 0;
-        for (guint o = 0; o < graph->ops->len; o++) {
+        uint32_t all = graph->steps.len, n_biased = 0;
+        for (guint o = 0; o < graph->ops.len; o++) {
             const PlanGraphOp *op = plan_graph_op_at(graph, o);
             n_biased +=
                 op->kind == PLAN_OP_ATTENTION && plan_graph_ref(graph, op->values + 3) != PLAN_NONE;

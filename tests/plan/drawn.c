@@ -237,7 +237,7 @@ static void checked_when_asked(void) {
     while (op->kind != PLAN_OP_LINEAR) {
         op++;
     }
-    g_array_index(graph->dims, int64_t, op->dims)++;
+    graph->dims.items[op->dims]++;
     g_autoptr(Plan) plan = plan_build(graph, &strategy, "x", "", PLAN_FORM_WHOLE, NULL);
     g_assert_nonnull(plan);
     g_assert_false(plan_check(plan, NULL));

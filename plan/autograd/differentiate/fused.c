@@ -198,7 +198,7 @@ static PlanTensor zeros_like(const PlanBackward *b, PlanTensor x) {
 /* The training loop has the logits, or metrics read them later. */
 static bool outlives_backward(const PlanGraph *graph) {
     bool is_held = graph->returned->len > 0 && graph->results_held != PLAN_RESULTS_DROPPED;
-    return is_held || graph->n_train_steps < graph->steps->len;
+    return is_held || graph->n_train_steps < graph->steps.len;
 }
 
 /* In place of the logits, or in a second tensor of the same size. */

@@ -95,7 +95,7 @@ void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
 /* The first op that reads the layer's result, also through views of it. */
 static const PlanGraphOp *reader_of(const PlanGraph *graph, const PlanGraphOp *op) {
     uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs);
-    const PlanGraphOp *end = plan_graph_op_at(graph, graph->ops->len - 1) + 1;
+    const PlanGraphOp *end = plan_graph_op_at(graph, graph->ops.len - 1) + 1;
     for (const PlanGraphOp *next = op + 1; next < end; next++) {
         for (unsigned i = 0; i < next->n_inputs; i++) {
             if (plan_graph_ref(graph, next->values + i) != value) {

@@ -50,7 +50,7 @@ bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op) {
     if (run->checkpoint != PLAN_NONE || run->builder.phase != PLAN_PHASE_FORWARD) {
         return false;
     }
-    g_autofree bool *is_known = g_new0(bool, graph->values->len);
+    g_autofree bool *is_known = g_new0(bool, graph->values.len);
     g_autoptr(GArray) is_parameter = g_array_new(FALSE, FALSE, sizeof(bool));
     Given given = {.is_parameter = is_parameter};
     uint32_t block = plan_graph_block_of(graph, op->module),
@@ -59,7 +59,7 @@ bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op) {
     while (o > first && plan_graph_block_of(graph, o[-1].module) == block) {
         o--;
     }
-    const PlanGraphOp *end = first + graph->ops->len;
+    const PlanGraphOp *end = first + graph->ops.len;
     for (; o < end && plan_graph_block_of(graph, o->module) == block; o++) {
         count_inputs(run, o, weight, is_known, &given);
     }

@@ -266,7 +266,7 @@ static bool needs_all(PlanRun *run) {
 
 static bool waits_for_scatter(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
-    return index_of(graph, op) + 1 < (int64_t)graph->ops->len && plan_shared_is_scatter(op + 1) &&
+    return index_of(graph, op) + 1 < (int64_t)graph->ops.len && plan_shared_is_scatter(op + 1) &&
            input_of(graph, op + 1, 0) == output_of(graph, op) && is_replaced(graph, op + 1);
 }
 

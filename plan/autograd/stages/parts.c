@@ -63,8 +63,8 @@ PlanStages *plan_stages_new(PlanRun *run) {
     PlanStages *s = g_new0(PlanStages, 1);
     s->n_chunks = (uint32_t)run->strategy->accumulate;
     s->chunks = g_new0(PlanStageChunk, s->n_chunks);
-    s->n_values = run->graph->values->len;
-    s->n_ops = run->graph->ops->len;
+    s->n_values = run->graph->values.len;
+    s->n_ops = run->graph->ops.len;
     s->n_parameters = run->graph->parameters->len;
     s->result = s->gradient = s->loss = s->arrived = PLAN_NO_TENSOR;
     for (uint32_t i = 0; i < s->n_chunks; i++) {
