@@ -124,6 +124,10 @@ uint64_t model_cluster_outside_bytes(const ModelCluster *cluster) {
     return cluster->device_outside_allocator_bytes + model_cluster_workspace_bytes(cluster);
 }
 
+bool model_cluster_can_grow(const ModelCluster *cluster) {
+    return cluster->n_kinds == 0 && cluster->inter_node_nic_gb_per_s > 0;
+}
+
 const char *model_cluster_device_word(const ModelCluster *cluster) {
     return cluster->device_kind == MODEL_DEVICE_GPU ? "GPU" : "rank";
 }

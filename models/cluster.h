@@ -113,6 +113,8 @@ double model_cluster_links_share(const ModelCluster *cluster, uint32_t gpus);
 uint64_t model_cluster_workspace_bytes(const ModelCluster *cluster);
 /* These, and what contexts and libraries take for themselves. */
 uint64_t model_cluster_outside_bytes(const ModelCluster *cluster);
+/* Whether it can have other numbers of nodes. */
+bool model_cluster_can_grow(const ModelCluster *cluster);
 /* What one of its ranks computes on, in words: "GPU", or where it has none "rank". */
 const char *model_cluster_device_word(const ModelCluster *cluster);
 /* What is left of the device's memory to what a plan asks for. */

@@ -68,14 +68,18 @@ static bool check_cluster(const Plan *plan, const ModelCluster *cluster, GError 
     if (plan->world > model_cluster_ranks(cluster)) {
         uint64_t a_node = cluster->topology_gpus_per_node,
                  nodes = (plan->world + a_node - 1) / a_node;
+        g_autofree char *remedy =
+            model_cluster_can_grow(cluster)
+                ? g_strdup_printf("name a larger cluster, or the same one with more nodes "
+                                  "(NAME:%" G_GUINT64_FORMAT ")",
+                                  (guint64)nodes)
+                : g_strdup("or name a larger cluster: this one cannot have more nodes");
         g_set_error(
             error, SIM_ERROR, SIM_ERROR_CLUSTER,
             "the plan is for %u ranks, but cluster %s has place for %" G_GUINT64_FORMAT
-            " (%" G_GUINT64_FORMAT " node%s of %" G_GUINT64_FORMAT
-            "); plan for fewer ranks, name a larger cluster, or the same one with more nodes "
-            "(NAME:%" G_GUINT64_FORMAT ")",
+            " (%" G_GUINT64_FORMAT " node%s of %" G_GUINT64_FORMAT "); plan for fewer ranks, %s",
             plan->world, cluster->name, model_cluster_ranks(cluster), cluster->topology_nodes,
-            cluster->topology_nodes == 1 ? "" : "s", a_node, nodes);
+            cluster->topology_nodes == 1 ? "" : "s", a_node, remedy);
         return false;
     }
     return true;

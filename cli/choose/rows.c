@@ -89,6 +89,11 @@ static Columns columns_of(const CliChosen *chosen, const GArray *shown, const Cl
     return columns;
 }
 
+/* The first row's machine says what computes. */
+static const ModelCluster *device_of(const CliChosen *chosen) {
+    return cli_choice_at(chosen, 0)->cluster;
+}
+
 /* A long key on two lines, as an option is written: "micro-", "batch". */
 static void add_head_of_key(CliTable *table, const char *key) {
     const char *last = strrchr(key, '_');
@@ -112,7 +117,9 @@ static void add_heads(CliTable *table, const CliChosen *chosen, const Columns *c
         cli_table_add_head(table, "accumulate", false);
     }
     cli_table_add_head(table, "step\n(s)", false);
-    cli_table_add_head(table, "tokens/s\n/GPU", false);
+    g_autofree char *rate =
+        g_strdup_printf("tokens/s\n/%s", model_cluster_device_word(device_of(chosen)));
+    cli_table_add_head(table, rate, false);
     cli_table_add_head(table, "MFU\n%", false);
     cli_table_add_head(table, "useful\n%", false);
     cli_table_add_head(table, "reserved\n(GiB)", false);
@@ -222,8 +229,9 @@ static void add_row(CliTable *table, const CliChosen *chosen, const CliChoice *c
 }
 
 static void append_rank(GString *text, const CliChosen *chosen, const CliChooseView *view) {
-    g_string_append_printf(text, ": ranked by %s",
-                           chosen->by_price ? "price per token" : "tokens/s per GPU");
+    g_autofree char *speed =
+        g_strdup_printf("tokens/s per %s", model_cluster_device_word(device_of(chosen)));
+    g_string_append_printf(text, ": ranked by %s", chosen->by_price ? "price per token" : speed);
     if (view->most_days > 0) {
         g_autofree char *most_days = cli_choose_days(view->most_days);
         g_string_append_printf(text, ", of what finishes in %s", most_days);
@@ -267,8 +275,9 @@ static char *tokens_text(double tokens) {
 
 static void append_legend(GString *text, const Columns *columns, const CliChosen *chosen,
                           const GArray *shown, const CliChooseView *view) {
-    g_string_append(text,
-                    "useful: share of a step in which the GPU works, not slowed and not waiting");
+    g_string_append_printf(
+        text, "useful: share of a step in which the %s works, not slowed and not waiting",
+        model_cluster_device_word(device_of(chosen)));
     if (view->spare_percent > 0) {
         g_string_append_printf(text, "; of: its memory less %g %%", view->spare_percent);
     }

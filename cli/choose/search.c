@@ -6,6 +6,7 @@
 #include "cli/choose/range.h"
 #include "cli/host/cores.h"
 #include "cli/say/progress.h"
+#include "cli/source/cluster.h"
 #include "cli/what-if/larger-batch.h"
 #include "plan/plan.h"
 
@@ -243,10 +244,16 @@ static void note_no_place(Search *search, const ModelCluster *cluster, uint64_t 
     if (search->range->ranks_given && search->chosen->refusal == NULL) {
         uint64_t nodes =
             (ranks + cluster->topology_gpus_per_node - 1) / cluster->topology_gpus_per_node;
+        g_autofree char *others = cli_cluster_networked_with(cluster->model);
+        g_autofree char *remedy =
+            model_cluster_can_grow(cluster)
+                ? g_strdup_printf("with :%" G_GUINT64_FORMAT
+                                  " behind its name it has that many nodes",
+                                  (guint64)nodes)
+                : g_strdup_printf("it cannot have more nodes; name a cluster that can%s", others);
         search->chosen->refusal = g_strdup_printf(
-            "%s has place for %" G_GUINT64_FORMAT " GPUs, not %" G_GUINT64_FORMAT
-            "; with :%" G_GUINT64_FORMAT " behind its name it has that many nodes",
-            cluster->name, model_cluster_ranks(cluster), (guint64)ranks, (guint64)nodes);
+            "%s has place for %" G_GUINT64_FORMAT " GPUs, not %" G_GUINT64_FORMAT "; %s",
+            cluster->name, model_cluster_ranks(cluster), (guint64)ranks, remedy);
     }
 }
 

@@ -33,7 +33,7 @@ static void append_ranks_in_time(GString *text, const CliMachine *machine, const
                                  const CliChooseView *view) {
     const ModelCluster *cluster = machine->cluster;
     uint64_t nodes = nodes_in_time(cluster, machine->days.ranks, machine->days.amount, view);
-    if (cli_cluster_can_grow(cluster)) {
+    if (model_cluster_can_grow(cluster)) {
         g_autofree char *larger = cli_cluster_name_with_nodes(called(cluster, chosen, view), nodes);
         g_string_append_printf(
             text, "; %" G_GUINT64_FORMAT " would do if each stayed as fast (--cluster %s)",
@@ -163,12 +163,13 @@ static void append_baseline(GString *text, const CliChosen *chosen) {
         g_string_append(text, "neither DDP nor FSDP2 with its defaults fits on those GPUs\n");
         return;
     }
+    const char *device = model_cluster_device_word(best->cluster);
     double rate = cli_choice_tokens_per_s(baseline);
     double more = cli_choice_tokens_per_s(best) / rate - 1;
     g_string_append_printf(text,
-                           "simplest that fits on row 1's GPUs, tuned:\n  %s\n"
-                           "  %.1f tokens/s/GPU, %.2f GiB reserved; ",
-                           baseline->title, rate / (double)baseline->ranks,
+                           "simplest that fits on row 1's %ss, tuned:\n  %s\n"
+                           "  %.1f tokens/s/%s, %.2f GiB reserved; ",
+                           device, baseline->title, rate / (double)baseline->ranks, device,
                            (double)baseline->reserved_bytes / CLI_CHOOSE_GIB);
     if (fabs(more) < 0.01) {
         g_string_append(text, "row 1 is as fast\n");
@@ -245,7 +246,7 @@ static void append_late(GString *text, const CliChosen *chosen, const CliChooseV
                            "%" G_GUINT64_FORMAT " GPUs would do if each stayed as fast",
                            most_days, days, quickest->cluster->name, options,
                            cli_choice_tokens_per_s_per_gpu(quickest), (guint64)ranks);
-    if (cli_cluster_can_grow(quickest->cluster)) {
+    if (model_cluster_can_grow(quickest->cluster)) {
         g_autofree char *larger =
             cli_cluster_name_with_nodes(called(quickest->cluster, chosen, view), nodes);
         g_string_append_printf(text, ": -n %" G_GUINT64_FORMAT " --cluster %s\n", (guint64)ranks,

@@ -226,7 +226,7 @@ static const CliCommand command = {
         "Measures this machine in under two minutes by training small networks on every rank at "
         "once, and writes a cluster file that predict takes. Nothing else should run meanwhile.",
     .examples =
-        "Example:\n"
+        "Examples:\n"
         "  foreshard calibrate -n 2 -o my-laptop.ini\n"
         "  foreshard predict gpt-toy -n 2 --cluster ./my-laptop.ini\n\n"
         "Where a part fails the rest is measured all the same: the file says what failed, and "

@@ -29,8 +29,10 @@ static const CliCommand command = {
         "strategy key several values. Without -n or --knob ranks it tries one node, then twice as "
         "many, up to the whole cluster. Experts are tried gathered by each GPU and shared by "
         "eight; tensor, context and pipeline parallel take a --knob. What does not fit is not "
-        "tried again with a larger batch, less sharding or less recomputation. Without a dtype "
-        "among the options all is tried in bf16; other commands then plan PyTorch's default, fp32.",
+        "tried again with a larger batch, less sharding or less recomputation. Where GPUs are not "
+        "alike (nodes of several kinds, an oversubscribed spine), every one is played of the "
+        "settings that may be best, which takes longer. Without a dtype among the options all is "
+        "tried in bf16; other commands then plan PyTorch's default, fp32.",
     .examples =
         "Examples:\n"
         "  foreshard choose llama3-70b -n 64 --cluster dgx-h100 -o best.ini\n"

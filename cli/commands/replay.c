@@ -118,7 +118,7 @@ static const CliCommand command = {
         "Plays the allocations of a measured trace again, giving the allocator the answers that "
         "it was given then, and says whether all memory is equal at every instruction of every "
         "rank. A run that ran out of memory (its trace ends in .oom.RANK) is played up to there.",
-    .examples = "Example:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
+    .examples = "Examples:\n  foreshard plan gpt-toy -n 2 -o gpt-toy.plan\n"
                 "  foreshard run gpt-toy.plan --trace measured.trace\n"
                 "  foreshard replay gpt-toy.plan measured.trace\n\n"
                 "Exit status: 0 equal; 1 not; 2 the trace is of another plan or cannot be read.",

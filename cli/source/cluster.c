@@ -62,10 +62,6 @@ char *cli_cluster_name_with_nodes(const char *name, uint64_t nodes) {
     return g_string_free(with, FALSE);
 }
 
-bool cli_cluster_can_grow(const ModelCluster *cluster) {
-    return cluster->n_kinds == 0 && cluster->inter_node_nic_gb_per_s > 0;
-}
-
 static bool refuse(const ModelCluster *cluster, const char *wrong, GError **error) {
     g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "cluster %s: %s", cluster->name, wrong);
     return false;

@@ -23,8 +23,6 @@ char *cli_cluster_whole_text(const char *path, GError **error);
 /* The same with that many nodes: "./mine.ini:2:host.record_us=1" with 16 of them is
  * "./mine.ini:16:host.record_us=1". Transfer full. */
 char *cli_cluster_name_with_nodes(const char *name, uint64_t nodes);
-/* Whether there can be other numbers of nodes of it. */
-bool cli_cluster_can_grow(const ModelCluster *cluster);
 /* One of these changes, without its colon. */
 bool cli_cluster_change(ModelCluster *cluster, const char *change, GError **error);
 

@@ -297,9 +297,23 @@ static void say_which_line(const CliPlanSource *source, GError **error) {
     }
 }
 
+/* "--strategy ddp" is meant as another program's: what stands there is the name of a file. */
+static bool read_strategy_file(PlanStrategy *strategy, const char *path, GError **error) {
+    GError *refusal = NULL;
+    bool good = plan_strategy_read_file(strategy, path, &refusal);
+    if (!good) {
+        g_propagate_error(error, refusal);
+    }
+    if (!good && !g_file_test(path, G_FILE_TEST_EXISTS)) {
+        g_prefix_error(error, "--strategy takes a file of settings, as choose -o writes one (by "
+                              "name they are given as --sharding none, --flavour fsdp1, ...); ");
+    }
+    return good;
+}
+
 bool cli_plan_source_strategy(const CliPlanSource *source, PlanStrategy *strategy, GError **error) {
     plan_strategy_init(strategy);
-    if (source->strategy_file && !plan_strategy_read_file(strategy, source->strategy_file, error)) {
+    if (source->strategy_file && !read_strategy_file(strategy, source->strategy_file, error)) {
         return false;
     }
     for (unsigned i = 0; i < source->settings->len; i++) {

@@ -139,6 +139,7 @@ static const struct {
     {"adamw", "adamw-torch adamw-torch-fused adamw-hf"},
     {"yes", "true on 1"},
     {"no", "false off 0"},
+    {"fsdp2", "deepspeed", "; DeepSpeed's ZeRO 3 is planned as fsdp2 with sharding=full"},
     {"bf16", "fp8 float8 e4m3", "; linear layers in float8 are asked for by float8"},
     {"delayed", "te transformer-engine delayed-scaling amp-fp8 fp8-te hybrid"},
     {"adamw-torch-8bit", "adamw8bit torchao torchao-adamw8bit"},

@@ -15,7 +15,8 @@ set rmargin at screen right
 set tmargin at screen 0.885
 set bmargin at screen 0.1
 set label 1001 sprintf("TFLOP/s per GPU: %s", plan_title) at screen left, screen title_y font title_font noenhanced
-set label 1002 "of matrix products and attention, recomputation not counted; published runs likewise" \
+set label 1002 "of matrix products and attention, recomputation not counted" \
+    . (n_marks > 0 ? "; ".marks_name." runs likewise" : "") \
     at graph 0, graph 1.02 font ",13"
 set label 1003 lesson at screen left, screen lesson_y font lesson_font noenhanced
 key_x = right + 0.02

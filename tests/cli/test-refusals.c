@@ -151,7 +151,10 @@ static void bad_clusters(void) {
            "2 nodes, inter_node.nic_gb_per_s=200 (1600 Gb/s a GPU)\n", "");
     write_file("c.ini", "[cluster]\nlike = dgx-h100\n[nodes]\nat = 1\n");
     expect("predict gpt-toy --cluster c.ini", 2, "", "; did you mean nodes NAME?\n");
-    expect("predict gpt-toy -n 9 --cluster a100-node", 2, "", "place for 8 (1 node of 8)");
+    expect("predict gpt-toy -n 9 --cluster a100-node", 2, "",
+           "place for 8 (1 node of 8); plan for fewer ranks, or name a larger cluster: this one "
+           "cannot have more nodes");
+    expect("predict gpt-toy -n 9 --cluster dgx-h100:1", 2, "", "with more nodes (NAME:2)");
 }
 
 /* What a trace names a machine by is no file's path. */

@@ -315,6 +315,11 @@ static void slips(void) {
     expect("explain peak_alocated_bytes gpt-toy", 2, "", "did you mean peak_allocated_bytes?");
     expect("explain layer.1 gpt-toy", 2, "", "did you mean layers.1?");
     expect("explain nonsense gpt-toy", 2, "", "there are\n  time             step_ms, ");
+    expect("predict gpt2 -n 8 --cluster dgx-h100 --strategy ddp", 2, "",
+           "--strategy takes a file of settings, as choose -o writes one (by name they are given "
+           "as --sharding none, --flavour fsdp1, ...); ddp: cannot be read: No such file");
+    expect("predict gpt2 -n 8 --cluster dgx-h100 --flavour deepspeed", 2, "",
+           "DeepSpeed's ZeRO 3 is planned as fsdp2 with sharding=full");
     expect("compare no.trace no.trace", 2, "", "no.trace: cannot be read: No such file");
     expect("predict gpt-toy --frob", 2, "", "Unknown option --frob; --help lists those there are");
     expect("rehearse gpt-toy --rank 0 --cluster a100-node --device tpu", 2, "", "no device 'tpu'");

@@ -53,6 +53,9 @@ static void retries_that_end(void) {
         "predict gpt-175b -n 64 --cluster a100-roce --flavour fsdp1 --param-dtype bf16 "
         "--checkpointing full --limit-all-gathers 1";
     expect(words, 0, "trains well: yes, the GPU works for ", "");
+    expect("predict gpt-toy -n 2 --cluster this-machine", 0, "the rank works for ", "");
+    expect("choose gpt-toy -n 2 --cluster this-machine --knob micro_batch=1 --top 1", 0,
+           "simplest that fits on row 1's ranks, tuned:", "");
     expect(words, 0, "\n  1 allocation retry in 20 steps, none of them in the last 10\n", "");
     expect(words, 0,
            "  allocation retries, 20 steps            1\n"
