@@ -13,7 +13,8 @@ struct _SimAccount {
     uint32_t n_computing; /* running ops of the compute lane, and products beside it */
     SimTime compute_since_ns, compute_busy_ns;
     SimTime booked_busy_ns;          /* of compute_busy_ns, by kernels that have ended */
-    uint32_t n_running[PLAN_N_AXES]; /* collectives, by axis */
+    uint32_t n_running[PLAN_N_AXES]; /* collectives, by axis ... */
+    uint64_t axes;                   /* ... and a bit for each that has one */
     uint32_t n_waiting;              /* collectives that wait for other ranks */
     uint32_t n_beside;               /* kernels of other lanes */
 };
@@ -46,12 +47,21 @@ static SimStepBook *book_of(const SimAccount *account, int32_t step) {
     return &account->books[step + 1];
 }
 
+static void run_on(SimAccount *account, unsigned axis) {
+    account->n_running[axis]++;
+    account->axes |= UINT64_C(1) << axis;
+}
+
+static void leave(SimAccount *account, unsigned axis) {
+    if (--account->n_running[axis] == 0) {
+        account->axes &= ~(UINT64_C(1) << axis);
+    }
+}
+
 /* Why the compute lane is idle at this moment. */
 static SimCause idle_cause(const SimAccount *account) {
-    for (unsigned axis = 0; axis < PLAN_N_AXES; axis++) {
-        if (account->n_running[axis]) {
-            return (SimCause)(SIM_CAUSE_NETWORK + axis);
-        }
+    if (account->axes) {
+        return (SimCause)(SIM_CAUSE_NETWORK + __builtin_ctzll(account->axes));
     }
     if (account->n_waiting) {
         return SIM_CAUSE_RANKS;
@@ -87,7 +97,7 @@ SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountO
     if (!op->cost && op->waits) {
         account->n_waiting++;
     } else if (!op->cost) {
-        account->n_running[op->axis]++;
+        run_on(account, op->axis);
     } else if (computes(account, lane, op)) {
         account->compute_since_ns = account->n_computing++ ? account->compute_since_ns : at;
     } else {
@@ -99,7 +109,7 @@ SimTime sim_account_starts(SimAccount *account, uint32_t lane, const SimAccountO
 void sim_account_meets(SimAccount *account, const SimAccountOp *op, SimTime at) {
     settle(account, at);
     account->n_waiting--;
-    account->n_running[op->axis]++;
+    run_on(account, op->axis);
 }
 
 /* Books the busy time since the last kernel ended: what this kernel takes alone, and the rest as
@@ -147,7 +157,7 @@ void sim_account_ends(SimAccount *account, uint32_t lane, const SimAccountOp *op
     book->lane_busy_ns[lane] += end - start;
     if (!op->cost) {
         SimTime hidden = compute_busy(account, end) - compute_busy_at_start;
-        account->n_running[op->axis]--;
+        leave(account, op->axis);
         book_collective(&book->collectives[op->kind], op, end - start, hidden);
         book->lost_ns += MIN(op->waited_ns, end - start - hidden);
     } else if (computes(account, lane, op)) {
