@@ -92,7 +92,8 @@ typedef struct {
 /* What became of one of the machines that were asked about. */
 typedef struct {
     const ModelCluster *cluster;
-    guint n_fit; /* settings; those that are late among them */
+    guint n_fit;        /* settings; those that are late among them */
+    const char *unlike; /* as of a choice, if some of its were estimates at first; else NULL */
     bool has_nearest;
     uint64_t nearest_bytes; /* reserved by what lacks least where nothing fits */
     uint64_t allocator_bytes;
@@ -114,13 +115,12 @@ typedef struct {
     guint n_dear;        /* fit in time, and cost more than the budget */
     guint n_predicted;   /* the baseline's among them */
     guint n_not_fitting, n_left_out, n_refused;
-    char *refusal;      /* the first */
-    char *another;      /* the first for another reason; NULL: there is none */
-    const char *unlike; /* of a choice, of which there were estimates at first; NULL: of none */
-    guint n_exact;      /* those among them of which every rank was played then */
-    bool took_bf16;     /* no dtype was given */
-    bool took_storage;  /* nor was lora_base_storage, and model was taken */
-    bool by_price;      /* ranked by price */
+    char *refusal;     /* the first */
+    char *another;     /* the first for another reason; NULL: there is none */
+    guint n_exact;     /* of which every rank was played after an estimate */
+    bool took_bf16;    /* no dtype was given */
+    bool took_storage; /* nor was lora_base_storage, and model was taken */
+    bool by_price;     /* ranked by price */
 } CliChosen;
 
 double cli_choice_tokens_per_s(const CliChoice *choice); /* of all ranks */

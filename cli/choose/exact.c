@@ -109,7 +109,7 @@ static bool play_nearest(CliChosen *chosen, const CliRange *range, CliPlanSource
                          GError **error) {
     CliChoice nearest = *chosen->nearest;
     g_clear_pointer(&chosen->nearest, g_free);
-    chosen->unlike = nearest.unlike;
+    machine_of(chosen, &nearest)->unlike = nearest.unlike;
     if (!play(range, source, &nearest, error)) {
         cli_choice_clear(&nearest);
         return false;
@@ -132,6 +132,18 @@ static guint next_of(CliChosen *chosen, const CliChooseAsked *asked) {
     return i;
 }
 
+static bool note_unlike(CliChosen *chosen) {
+    bool any = false;
+    for (guint i = 0; i < chosen->choices->len; i++) {
+        const CliChoice *choice = &g_array_index(chosen->choices, CliChoice, i);
+        if (choice->unlike != NULL) {
+            machine_of(chosen, choice)->unlike = choice->unlike;
+            any = true;
+        }
+    }
+    return any;
+}
+
 /* Of those that would be played if none turned out to be faster than promised. */
 static void show(CliProgress *progress, const CliChosen *chosen, const CliChooseAsked *asked) {
     guint left = 0;
@@ -144,12 +156,9 @@ static void show(CliProgress *progress, const CliChosen *chosen, const CliChoose
 
 bool cli_chosen_play_exactly(CliChosen *chosen, const CliRange *range, CliPlanSource *source,
                              bool is_shown, GError **error) {
-    for (guint i = 0; i < chosen->choices->len && chosen->unlike == NULL; i++) {
-        chosen->unlike = g_array_index(chosen->choices, CliChoice, i).unlike;
-    }
-    g_autoptr(CliProgress) progress = is_shown && chosen->unlike != NULL
-                                          ? cli_progress_new("playing every GPU of the best")
-                                          : NULL;
+    bool any_unlike = note_unlike(chosen);
+    g_autoptr(CliProgress) progress =
+        is_shown && any_unlike ? cli_progress_new("playing every GPU of the best") : NULL;
     for (guint next; (next = next_of(chosen, range->asked)) < chosen->choices->len;) {
         if (!play_one(chosen, range, source, next, error)) {
             return false;

@@ -91,8 +91,7 @@ JsonBuilder *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view)
     trace_json_add_int(json, "n_not_fitting", chosen->n_not_fitting);
     trace_json_add_int(json, "n_left_out", chosen->n_left_out);
     trace_json_add_int(json, "n_refused", chosen->n_refused);
-    if (chosen->unlike != NULL) {
-        trace_json_add_text(json, "ranks_differ_by", chosen->unlike);
+    if (chosen->n_exact > 0) {
         trace_json_add_int(json, "n_every_rank", chosen->n_exact);
     }
     if (view->spare_percent > 0) {

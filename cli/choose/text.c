@@ -129,14 +129,22 @@ static void append_counts(GString *text, const CliChosen *chosen, const CliChoos
     g_string_append_c(text, '\n');
 }
 
-/* Why it took longer than of a machine whose ranks are alike. */
+/* Why it took longer than of machines whose ranks are alike. */
 static void append_exact(GString *text, const CliChosen *chosen) {
-    if (chosen->unlike != NULL) {
+    g_autoptr(GString) machines = g_string_new(NULL);
+    for (guint i = 0; i < chosen->machines->len; i++) {
+        const CliMachine *machine = &g_array_index(chosen->machines, CliMachine, i);
+        if (machine->unlike != NULL) {
+            g_string_append_printf(machines, "%s%s has %s", machines->len > 0 ? ", " : "",
+                                   machine->cluster->name, machine->unlike);
+        }
+    }
+    if (machines->len > 0) {
         g_string_append_printf(
             text,
-            "one GPU cannot stand for all here (%s), so every GPU was played of the %u setting%s "
-            "that might be shown, which takes long; of the others one on each kind of node\n",
-            chosen->unlike, chosen->n_exact, chosen->n_exact == 1 ? "" : "s");
+            "%s: no GPU stands for all there, so every one was played of the %u setting%s that "
+            "might be shown, which takes long; of the others one on each kind of node\n",
+            machines->str, chosen->n_exact, chosen->n_exact == 1 ? "" : "s");
     }
 }
 
