@@ -31,6 +31,8 @@
     X(JOIN_COLUMNS)                                                                                \
     X(PUT_COLUMNS)                                                                                 \
     X(TABLE_MUL_COLUMNS)                                                                           \
+    X(TABLE_MUL_PART)                                                                              \
+    X(TIMES_COLUMNS)                                                                               \
     X(TABLE_MUL)                                                                                   \
     X(TABLE_MUL_BACKWARD)
 
@@ -39,7 +41,9 @@
     X(REPEAT_HEADS)                                                                                \
     X(SUM_HEADS)                                                                                   \
     X(HEADS_COPY)                                                                                  \
-    X(HEADS_MATMUL)
+    X(HEADS_MATMUL)                                                                                \
+    X(JOIN_SINKS)                                                                                  \
+    X(SUM_SINKS)
 
 /* What is kept from attention, and what is added to its scores by distance. */
 #define EXEC_MASK_OPS(X)                                                                           \
@@ -125,12 +129,16 @@
     X(SWIGLU)                                                                                      \
     X(SWIGLU_BACKWARD)                                                                             \
     X(DROPOUT)                                                                                     \
-    X(DROPOUT_BACKWARD)
+    X(DROPOUT_BACKWARD)                                                                            \
+    X(CLAMP_COLUMNS)                                                                               \
+    X(LIMIT_MASK)                                                                                  \
+    X(WHERE_MASK)
 
 /* Arithmetic, element by element. */
 #define EXEC_ARITHMETIC_OPS(X)                                                                     \
     X(ADD)                                                                                         \
     X(MUL)                                                                                         \
+    X(SUB)                                                                                         \
     X(FILL)                                                                                        \
     X(SCALE)                                                                                       \
     X(BUCKET_COPY_IN)                                                                              \
@@ -191,6 +199,7 @@
     X(GROUPED_LINEAR_DX)                                                                           \
     X(GROUPED_LINEAR_DW)                                                                           \
     X(GROUPED_PARTS)                                                                               \
+    X(GROUPED_PRODUCT)                                                                             \
     X(ROWS_OF)                                                                                     \
     X(ADD_TO_ROWS)                                                                                 \
     X(SUM_EACH)                                                                                    \

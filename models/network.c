@@ -127,6 +127,7 @@ static const struct {
     {"route_norm", "no", "yes", offsetof(ModelNetwork, keeps_scores)},
     {"score", "sigmoid", "softmax", offsetof(ModelNetwork, scores_apart)},
     {"route_bias", "yes", "no", offsetof(ModelNetwork, route_bias)},
+    {"sinks", "yes", "no", offsetof(ModelNetwork, sinks)},
     {"routing", "in-turn", "scores", offsetof(ModelNetwork, routes_in_turn)},
 };
 

@@ -153,6 +153,7 @@ typedef struct {
     /* llama: numbers that multiply; 0: none does, and attention's own scale for its scores. */
     double embed_scale, attention_scale, residual_scale, logits_scale;
     double attention_cap, logits_cap; /* llama: no score or logit is beyond it; 0: as they are */
+    bool sinks; /* llama: a learned score more in each row of scores, and all else of a gpt-oss */
     /* llama: every Nth block looks back all the way; the others rotate by local_rope_base. 0: there
      * are no such others. */
     uint64_t global_every;

@@ -194,6 +194,23 @@ static bool is_gemma2(const ModelNetwork *n) {
            !n->local_rope_base && !n->cache && n->window_by == MODEL_WINDOW_BY_MASK;
 }
 
+/* All of what makes one, whose experts and attention are not to be had without each other. */
+static bool is_gpt_oss(const ModelNetwork *n) {
+    bool in_groups = n->kv_heads > 1 && n->kv_heads < n->heads;
+    bool is_plain = n->norm_at == MODEL_NORM_BEFORE && n->qk_norm == MODEL_QK_NORM_NONE &&
+                    n->gate == MODEL_GATE_SILU && !n->norms_from_one && !n->residual_scale &&
+                    !n->embed_scale && !n->logits_scale && !n->logits_cap && !n->attention_cap;
+    bool are_experts_theirs = n->experts && !n->shared_ffn && !n->dense_layers &&
+                              !n->keeps_scores && !n->routes_in_turn && !n->scores_apart &&
+                              !n->route_bias && !n->route_scale && !n->expert_groups;
+    bool are_places_theirs = n->window && n->global_every && !n->global_first &&
+                             !n->local_rope_base && !n->no_rope_every &&
+                             n->window_by == MODEL_WINDOW_BY_MASK && n->rope == MODEL_ROPE_REAL;
+    return n->sinks && n->code == MODEL_CODE_TRANSFORMERS && n->scores_in_memory &&
+           !n->wide_softmax && n->qkv_bias && n->qkv == MODEL_QKV_APART && !n->kv_repeated &&
+           !n->cache && in_groups && is_plain && are_experts_theirs && are_places_theirs;
+}
+
 /* Norms before attention and the hidden layer, as most have them, or behind and of each head, as
  * EXAONE 4; or Gemma's, whose other ways come with its norms. */
 static bool has_recorded_norms(const ModelNetwork *n) {
@@ -222,6 +239,9 @@ static bool has_recorded_norms(const ModelNetwork *n) {
 /* Whether transformers' modules of this kind were recorded. Phi-3 has one layer for q, k and v, one
  * for gate and up, and joins an empty rest to what it rotates. */
 static bool is_recorded_of_transformers(const ModelNetwork *network) {
+    if (network->sinks) {
+        return is_gpt_oss(network);
+    }
     bool is_mixtral = network->experts && network->qk_norm == MODEL_QK_NORM_NONE;
     bool are_experts_theirs =
         !network->experts ||
@@ -274,7 +294,9 @@ static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
          n->attention_cap ? "attention_cap" : "logits_cap",
          "attention_cap and logits_cap are known of transformers' own Gemma 2 alone, all of it; "
          "leave them out"},
-        {n->window && in_memory && !n->attention_cap, "window",
+        {n->sinks && !is_gpt_oss(n), "sinks",
+         "sinks are known of transformers' own gpt-oss alone, all of it; set sinks = no"},
+        {n->window && in_memory && !n->attention_cap && !n->sinks, "window",
          "a window is known with attention's kernel alone; set attention = kernel"},
         {n->qk_norm == MODEL_QK_NORM_HEAD && in_memory, "qk_norm",
          "qk_norm = head is known with attention's kernel alone; set attention = kernel"},

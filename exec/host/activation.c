@@ -5,6 +5,7 @@
 #include "exec/task.h"
 #include "kernels/host/activation.h"
 #include "kernels/host/dropout.h"
+#include "kernels/host/sinks.h"
 
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
 static void dropout(const ExecTask *t) {
@@ -13,6 +14,20 @@ static void dropout(const ExecTask *t) {
     kernel_dropout_forward_f32(f32(t, DROPOUT_Y), bytes(t, DROPOUT_MASK), f32(t, DROPOUT_X), n,
                                (float)attr(t, DROPOUT_P), t->context->seed,
                                UINT64_C(1) << 32 | place, (t->pass * comm->world + comm->rank) * n);
+}
+
+static void clamp_columns(const ExecTask *t) {
+    kernel_clamp_columns_f32(
+        f32(t, CLAMP_COLUMNS_Y), f32(t, CLAMP_COLUMNS_X), dim(t, CLAMP_COLUMNS_ROWS),
+        dim(t, CLAMP_COLUMNS_COLS), dim(t, CLAMP_COLUMNS_WIDTH), dim(t, CLAMP_COLUMNS_FROM),
+        (float)attr(t, CLAMP_COLUMNS_LEAST), (float)attr(t, CLAMP_COLUMNS_MOST));
+}
+
+static void limit_mask(const ExecTask *t) {
+    kernel_limit_mask_f32(bytes(t, LIMIT_MASK_MASK), f32(t, LIMIT_MASK_X), dim(t, LIMIT_MASK_ROWS),
+                          dim(t, LIMIT_MASK_COLS), dim(t, LIMIT_MASK_WIDTH),
+                          dim(t, LIMIT_MASK_FROM), (float)attr(t, LIMIT_MASK_SIGN),
+                          (float)attr(t, LIMIT_MASK_LIMIT));
 }
 
 void exec_host_activation(const ExecTask *t) {
@@ -65,6 +80,16 @@ void exec_host_activation(const ExecTask *t) {
         kernel_dropout_backward_f32(f32(t, DROPOUT_BACKWARD_DX), f32(t, DROPOUT_BACKWARD_DY),
                                     bytes(t, DROPOUT_BACKWARD_MASK), dim(t, DROPOUT_BACKWARD_N),
                                     (float)attr(t, DROPOUT_BACKWARD_P));
+        return;
+    case PLAN_OP_CLAMP_COLUMNS:
+        clamp_columns(t);
+        return;
+    case PLAN_OP_LIMIT_MASK:
+        limit_mask(t);
+        return;
+    case PLAN_OP_WHERE_MASK:
+        kernel_where_mask_f32(f32(t, WHERE_MASK_Y), bytes(t, WHERE_MASK_MASK), f32(t, WHERE_MASK_X),
+                              *f32(t, WHERE_MASK_ZERO), dim(t, WHERE_MASK_N));
         return;
     }
     g_assert_not_reached();

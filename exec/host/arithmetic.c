@@ -48,6 +48,10 @@ void exec_host_arithmetic(const ExecTask *t) {
     case PLAN_OP_MUL:
         kernel_mul_f32(f32(t, MUL_Y), f32(t, MUL_A), f32(t, MUL_B), dim(t, MUL_N));
         return;
+    case PLAN_OP_SUB:
+        kernel_add_scaled_f32(f32(t, SUB_Y), f32(t, SUB_A), f32(t, SUB_B), -1,
+                              dim(t, SUB_ROWS) * dim(t, SUB_COLS));
+        return;
     case PLAN_OP_FILL:
         kernel_fill_f32(f32(t, FILL_Y), (float)attr(t, FILL_VALUE), dim(t, FILL_N));
         return;

@@ -28,6 +28,11 @@ static bool run(const ExecTask *t) {
                                         p[GROUPED_PARTS_ENDS], dim(t, GROUPED_PARTS_M),
                                         dim(t, GROUPED_PARTS_N), dim(t, GROUPED_PARTS_K),
                                         dim(t, GROUPED_PARTS_GROUPS), dim(t, GROUPED_PARTS_PARTS));
+    case PLAN_OP_GROUPED_PRODUCT: /* what gives a grouped_linear's x its gradient */
+        return kernel_grouped_linear_dx_f32(
+            p[GROUPED_PRODUCT_Y], p[GROUPED_PRODUCT_X], p[GROUPED_PRODUCT_W],
+            p[GROUPED_PRODUCT_ENDS], dim(t, GROUPED_PRODUCT_M), dim(t, GROUPED_PRODUCT_K),
+            dim(t, GROUPED_PRODUCT_N), dim(t, GROUPED_PRODUCT_GROUPS));
     case PLAN_OP_SUM_EACH:
         kernel_sum_each_f32(p[SUM_EACH_Y], p[SUM_EACH_X], dim(t, SUM_EACH_ROWS),
                             dim(t, SUM_EACH_EACH), dim(t, SUM_EACH_WIDTH), dim(t, SUM_EACH_WIDTH));

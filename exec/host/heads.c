@@ -7,6 +7,7 @@
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/matmul.h"
+#include "kernels/host/sinks.h"
 
 /* Where the row of a head of a token begins. */
 static size_t head_row(const ExecTask *t, size_t batch, size_t token, size_t head, size_t heads,
@@ -69,10 +70,11 @@ static HeadsMatrix heads_matrix(const ExecTask *t, PlanSlotNumber i, size_t r, s
                                 unsigned layout, size_t stride) {
     size_t heads = dim(t, HEADS_MATMUL_HEADS), rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
     bool inside = layout & 2;
+    size_t row = layout & (2 | 4) ? stride : cols;
     return (HeadsMatrix){.data = f32(t, i),
-                         .batch_stride = inside ? rows * stride : heads * rows * cols,
-                         .head_stride = inside ? cols : rows * cols,
-                         .row_stride = inside ? stride : cols,
+                         .batch_stride = inside ? rows * stride : heads * rows * row,
+                         .head_stride = inside ? cols : rows * row,
+                         .row_stride = row,
                          .transposed = layout & 1};
 }
 
@@ -95,6 +97,17 @@ static void matmul(const ExecTask *t) {
     }
 }
 
+static void join_sinks(const ExecTask *t) {
+    kernel_join_sinks_f32(f32(t, JOIN_SINKS_Y), f32(t, JOIN_SINKS_X), f32(t, JOIN_SINKS_SINK),
+                          dim(t, JOIN_SINKS_BATCH), dim(t, JOIN_SINKS_HEADS),
+                          dim(t, JOIN_SINKS_ROWS), dim(t, JOIN_SINKS_COLS));
+}
+
+static void sum_sinks(const ExecTask *t) {
+    kernel_sum_sinks_f32(f32(t, SUM_SINKS_Y), f32(t, SUM_SINKS_X), dim(t, SUM_SINKS_BATCH),
+                         dim(t, SUM_SINKS_HEADS), dim(t, SUM_SINKS_ROWS), dim(t, SUM_SINKS_COLS));
+}
+
 void exec_host_heads(const ExecTask *t) {
     switch ((ExecHeadsOp)t->op->kind) {
     case PLAN_OP_REPEAT_HEADS:
@@ -108,6 +121,12 @@ void exec_host_heads(const ExecTask *t) {
         return;
     case PLAN_OP_HEADS_MATMUL:
         matmul(t);
+        return;
+    case PLAN_OP_JOIN_SINKS:
+        join_sinks(t);
+        return;
+    case PLAN_OP_SUM_SINKS:
+        sum_sinks(t);
         return;
     }
     g_assert_not_reached();

@@ -20,6 +20,7 @@ bool model_config_rest_of_arcee(const ModelConfig *c);
 bool model_config_rest_of_exaone4(const ModelConfig *c);
 bool model_config_rest_of_mixtral(const ModelConfig *c);
 bool model_config_rest_of_granitemoe(const ModelConfig *c);
+bool model_config_rest_of_gpt_oss(const ModelConfig *c);
 bool model_config_rest_of_olmoe(const ModelConfig *c);
 bool model_config_rest_of_qwen3_moe(const ModelConfig *c);
 bool model_config_rest_of_deepseek_v2(const ModelConfig *c);

@@ -195,9 +195,9 @@ enum {
 /* Of Qwen's the last blocks slide, and StarCoder 2 is of a family without windows: their sequences
  * end where the window does, for within it attention is causal and no more. */
 bool model_config_seq(const ModelConfig *c) {
-    static const char *const planned[] = {"mistral", "mixtral",   "phi3",
-                                          "gemma2",  "ministral", "gemma3_text",
-                                          "olmo3",   "exaone4",   NULL};
+    static const char *const planned[] = {"mistral",   "mixtral",     "phi3",  "gemma2",
+                                          "ministral", "gemma3_text", "olmo3", "exaone4",
+                                          "gpt_oss",   NULL};
     JsonNode *node = model_config_field(c, "max_position_embeddings");
     gint64 window;
     const char *model_type = model_config_text(c, "model_type", "");

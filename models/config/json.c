@@ -81,10 +81,10 @@ static bool types_are_sound(const ModelConfig *c) {
  * at least theirs, of logits in fp32; T5's is of logits as they are, and an MPT is llm-foundry's.
  */
 static void append_code(const ModelConfig *c, const char *model_type) {
-    static const char *const recorded[] = {"llama",       "mistral", "qwen2",   "qwen3", "mixtral",
-                                           "qwen3_moe",   "granite", "smollm3", "phi3",  "gemma",
-                                           "gemma3_text", "exaone4", "arcee",   "olmoe", "gemma2",
-                                           "ministral",   "olmo2",   "olmo3",   NULL};
+    static const char *const recorded[] = {
+        "llama",   "mistral",   "qwen2", "qwen3",       "mixtral", "qwen3_moe", "granite",
+        "smollm3", "phi3",      "gemma", "gemma3_text", "exaone4", "arcee",     "olmoe",
+        "gemma2",  "ministral", "olmo2", "olmo3",       "gpt_oss", NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
@@ -117,6 +117,12 @@ static void append_code(const ModelConfig *c, const char *model_type) {
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads "                        \
     "kv_heads=num_key_value_heads?" kv_heads " head_dim=head_dim? vocab=vocab_size "               \
     "experts_per_token=num_experts_per_tok "
+
+#define GPT_OSS_NUMBERS                                                                            \
+    "layers=num_hidden_layers:36 width=hidden_size:2880 heads=num_attention_heads:64 "             \
+    "kv_heads=num_key_value_heads:8 head_dim=head_dim:64 vocab=vocab_size:201088 "                 \
+    "experts=num_local_experts:128 experts_per_token=num_experts_per_tok:4 "                       \
+    "expert_ffn=intermediate_size:2880"
 
 #define DECODER_NUMBERS                                                                            \
     "layers=num_hidden_layers width=hidden_size heads=num_attention_heads vocab=vocab_size "
@@ -155,6 +161,8 @@ static const Type types[] = {
      "attention_dropout:0", false, model_config_rest_of_granitemoe},
     {"olmoe", "llama", EXPERT_NUMBERS_OF("") "experts=num_experts expert_ffn=intermediate_size",
      "attention_dropout:0", false, model_config_rest_of_olmoe},
+    {"gpt_oss", "llama", GPT_OSS_NUMBERS, "attention_dropout:0", false,
+     model_config_rest_of_gpt_oss},
     {"qwen3_moe", "llama", EXPERT_NUMBERS_OF(":4") "expert_ffn=moe_intermediate_size",
      "attention_dropout:0", false, model_config_rest_of_qwen3_moe},
     {"deepseek_v2", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
@@ -200,8 +208,6 @@ static const Type types[] = {
 static const struct {
     const char *model_type, *does;
 } unplanned[] = {
-    {"gpt_oss",
-     "has a sink in each head's softmax, and experts with biases, whose halves are clamped"},
     {"llama4", "has attention in chunks, norms without weights, and scales experts' input"},
     {"llama4_text", "has attention in chunks, norms without weights, and scales experts' input"},
     {"glm", "rotates pairs that lie side by side, in a part of each head"},

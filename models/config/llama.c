@@ -370,6 +370,47 @@ bool model_config_rest_of_olmoe(const ModelConfig *c) {
     return has_plain_router(c) && model_config_rest_of_llama(c);
 }
 
+/* What its code has as numbers of its own: older files do not say them. */
+static bool has_usual_gate(const ModelConfig *c) {
+    static const struct {
+        const char *name;
+        double usual;
+    } numbers[] = {{"swiglu_alpha", 1.702}, {"swiglu_limit", 7}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        double value;
+        if (!model_config_number(c, numbers[i].name, numbers[i].usual, &value)) {
+            return false;
+        }
+        if (value < numbers[i].usual || value > numbers[i].usual) {
+            return model_config_not_known(c, "%s other than %g is not known", numbers[i].name,
+                                          numbers[i].usual);
+        }
+    }
+    return true;
+}
+
+/* Sinks, and all that goes with them: scores in memory, for PyTorch's kernel knows no sinks, a
+ * window in every other block from the first on, biases of all layers, and clamped experts. */
+bool model_config_rest_of_gpt_oss(const ModelConfig *c) {
+    const gint64 every = 2;
+    const char *act = model_config_text(c, "hidden_act", "silu");
+    if (!model_config_flag(c, "attention_bias", true) || !g_str_equal(act, "silu") ||
+        !model_config_field(c, "sliding_window")) {
+        return model_config_not_known(
+            c, "a gpt-oss without sliding_window, with a hidden_act other than silu or with "
+               "attention_bias = false is not known");
+    }
+    model_config_append_whole(c, "global_every", every, "layer_types");
+    g_string_append(c->ini, "sinks = yes\nattention = math\nqkv_bias = yes\n");
+    ModelConfig nested;
+    bool is_nested =
+        model_config_within(c, "rope_parameters", &nested) && !model_config_field(c, "rope_theta");
+    return has_usual_gate(c) && layer_types_are_every(c, every) && has_plain_router(c) &&
+           model_config_append_number(c, "norm_eps=rms_norm_eps:1e-05") && model_config_seq(c) &&
+           model_config_append_number(is_nested ? &nested : c, "rope_base=rope_theta:150000") &&
+           model_config_rope_scaling(c, is_nested ? "rope_parameters" : "rope_scaling");
+}
+
 /* Blocks without experts among those that have them are not known. */
 bool model_config_rest_of_qwen3_moe(const ModelConfig *c) {
     JsonNode *dense = model_config_field(c, "mlp_only_layers");

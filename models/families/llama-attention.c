@@ -20,6 +20,11 @@ void model_llama_declare_attention(const ModelLlama *llama, ModelLlamaBlock *blo
     uint64_t inner = llama->heads * llama->head_dim, kv = llama->kv_heads * llama->head_dim;
     block->attn = model_llama_declare_module(llama, block->module, names->attn, "Attention",
                                              "LlamaAttention");
+    if (llama->has_sinks) {
+        int64_t heads = (int64_t)llama->heads;
+        block->sinks =
+            plan_graph_parameter(w->graph, block->attn, "sinks", 1, &heads, PLAN_INIT_NORMAL, 0.02);
+    }
     bool is_o_first = llama->transformers && llama->qkv != MODEL_QKV_APART; /* Phi-3's */
     if (is_o_first) {
         block->o = model_linear(w, block->attn, names->o, w->width, inner, false);
@@ -33,7 +38,7 @@ void model_llama_declare_attention(const ModelLlama *llama, ModelLlamaBlock *blo
                                   w->width, llama->qkv_bias);
     }
     if (!is_o_first) {
-        block->o = model_linear(w, block->attn, names->o, w->width, inner, false);
+        block->o = model_linear(w, block->attn, names->o, w->width, inner, llama->has_sinks);
     }
     if (llama->qk_norm != MODEL_QK_NORM_NONE) {
         block->q_norm =
@@ -227,6 +232,7 @@ static void return_keys(const ModelLlama *llama, Heads *h) {
 static ModelAttention attention_of(const ModelLlama *llama, const ModelLlamaBlock *block) {
     uint32_t mask = model_llama_mask_of(llama, block);
     const PlanGraph *graph = llama->walk.graph;
+    bool adds = llama->attention_cap || llama->has_sinks;
     bool joins = block->turns && llama->rotary.ends_joined;
     bool together =
         block->turns && model_llama_rotary_of(llama, block)->is_together && !graph->now.fused;
@@ -251,9 +257,10 @@ static ModelAttention attention_of(const ModelLlama *llama, const ModelLlamaBloc
                             .bias = PLAN_NONE,
                             .window = slides(llama, block) ? llama->window : 0,
                             .ring = graph->shared.context > 1,
-                            .added = llama->attention_cap ? mask : 0,
+                            .added = adds ? mask : 0,
                             .cap = llama->attention_cap,
-                            .mask = llama->attention_cap ? PLAN_NONE : mask};
+                            .sinks = block->sinks,
+                            .mask = adds ? PLAN_NONE : mask};
 }
 
 /* own: what x was gathered of. */
@@ -296,9 +303,10 @@ uint32_t model_llama_run_attention(const ModelLlama *llama, const ModelLlamaBloc
     uint32_t o = model_run_attention(w, &attention, h.q, h.k, h.v);
     uint32_t y = model_llama_run_by_rows(llama, &block->o, o, llama->heads * llama->head_dim);
     plan_graph_leave(w->graph, &y, 1);
-    if (weights != PLAN_NONE) { /* the block has a name for them, too */
+    if (weights != PLAN_NONE && !llama->has_sinks) { /* the block has a name for them, too */
         plan_graph_hold(w->graph, weights);
     }
+    *llama->weights = weights;
     model_end_part(w);
     return y;
 }

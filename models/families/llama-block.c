@@ -81,6 +81,9 @@ static ModelStream run_with_norms_before(const ModelLlama *llama, const ModelLla
     uint32_t a = model_llama_run_attention(llama, block, normed);
     normed = model_run_add_norm(w, &block->norm_2, x, a, llama->norm_eps, &x);
     uint32_t m = model_llama_run_hidden_layer(llama, block, normed);
+    if (llama->has_sinks) {
+        plan_graph_let_go_after(w->graph, *llama->weights, x);
+    }
     return model_leave_block(w, x, m);
 }
 

@@ -92,11 +92,28 @@ static uint32_t run_hidden(const ModelLlama *llama, const ModelLlamaBlock *block
     return model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, n);
 }
 
+/* The block's name for what it does not use holds attention's weights until the experts have
+ * returned their scores, and these then. */
+static uint32_t run_experts_for_weights(const ModelLlama *llama, const ModelLlamaBlock *block,
+                                        uint32_t x) {
+    PlanGraph *graph = llama->walk.graph;
+    uint32_t scores = PLAN_NONE;
+    ModelExperts experts = llama->experts;
+    experts.scores = &scores;
+    uint32_t y = model_experts_run(&llama->walk, &experts, &block->experts, x);
+    plan_graph_keep(graph, *llama->weights);
+    plan_graph_let_go_after(graph, *llama->weights, x);
+    plan_graph_hold(graph, scores);
+    *llama->weights = scores;
+    return y;
+}
+
 uint32_t model_llama_run_hidden_layer(const ModelLlama *llama, const ModelLlamaBlock *block,
                                       uint32_t x) {
     const ModelWalk *w = &llama->walk;
     if (block->has_experts) {
-        return model_experts_run(w, &llama->experts, &block->experts, x);
+        return llama->has_sinks ? run_experts_for_weights(llama, block, x)
+                                : model_experts_run(w, &llama->experts, &block->experts, x);
     }
     uint32_t own = x;
     plan_graph_enter(w->graph, block->mlp, &x, 1);

@@ -58,6 +58,29 @@ static void make_masks(ModelLlama *llama, const ModelNetwork *network, uint32_t 
     llama->is_masked = true;
 }
 
+/* gpt-oss has masks in its first variable and embeddings, of which they are made, in the next. */
+static uint32_t let_go_of_masks_first(const ModelLlama *llama, uint32_t embedded) {
+    PlanGraph *graph = llama->walk.graph;
+    plan_graph_let_go_after(graph, llama->causal, llama->positions);
+    plan_graph_let_go_after(graph, llama->mask, llama->causal);
+    plan_graph_let_go_after(graph, embedded, llama->mask);
+    return embedded;
+}
+
+/* Each attention's sinks are made behind its layers, though it names them before those. */
+static void make_sinks_late(const ModelLlama *llama, const ModelLlamaBlock *blocks, uint64_t n) {
+    const PlanGraph *graph = llama->walk.graph;
+    for (uint32_t p = 0; p < graph->parameters->len; p++) {
+        g_array_append_val(graph->made, p);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t sinks = plan_graph_value_at(graph, blocks[i].sinks)->parameter,
+                 last = plan_graph_value_at(graph, blocks[i].o.bias)->parameter;
+        g_array_remove_index(graph->made, sinks);
+        g_array_insert_val(graph->made, last, sinks);
+    }
+}
+
 /* What forward's variables hold, in the order in which they go when it returns. Many have positions
  * and embeddings in a dictionary, too, of what masks are made of; and those of two kinds of blocks
  * the masks in another before that. */
@@ -68,10 +91,12 @@ static void let_go_of_variables(ModelLlama *llama, const ModelNetwork *network, 
     ModelRotary *rotaries[2];
     unsigned n = rotaries_of(llama, network, rotaries);
     uint32_t before = embedded;
-    if (is_dense_qwen || network->no_rope_every || network->global_every) {
+    if (llama->has_sinks) {
+        before = let_go_of_masks_first(llama, embedded);
+    } else if (is_dense_qwen || network->no_rope_every || network->global_every) {
         plan_graph_let_go_after(graph, llama->positions, embedded);
     }
-    if (llama->is_masked) {
+    if (llama->is_masked && !llama->has_sinks) {
         bool are_two = network->global_every;
         plan_graph_let_go_after(graph, are_two ? embedded : llama->mask,
                                 are_two ? llama->mask : embedded);
@@ -79,7 +104,7 @@ static void let_go_of_variables(ModelLlama *llama, const ModelNetwork *network, 
             plan_graph_let_go_after(graph, llama->mask, llama->causal);
         }
     }
-    if (network->global_every) {
+    if (network->global_every && !llama->has_sinks) {
         before = llama->positions;
     }
     for (unsigned i = 0; i < n; i++) {
@@ -111,6 +136,9 @@ void model_llama_walk_transformers(ModelLlama *llama, const ModelNetwork *networ
     ModelLayer norm = model_rmsnorm(w, model, "norm");
     uint32_t rotary = declare_rotary(llama, network, model);
     ModelLayer head = model_llama_declare_head(llama, network, root, &embed);
+    if (llama->has_sinks) {
+        make_sinks_late(llama, blocks, network->layers);
+    }
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
 
@@ -149,6 +177,7 @@ static bool is_olmoe(const ModelNetwork *network) {
 const char *model_llama_prefix(const ModelNetwork *network) {
     bool normed = network->qk_norm == MODEL_QK_NORM_HEAD;
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
+           : network->sinks                         ? "GptOss"
            : network->attention_cap                 ? "Gemma2"
            : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
            : model_llama_is_olmo(network)           ? (network->global_every ? "Olmo3" : "Olmo2")
@@ -166,10 +195,11 @@ const char *model_llama_prefix(const ModelNetwork *network) {
 }
 
 /* Of what transformers hands to a block: Mistral's, Granite's, Phi-3's, EXAONE 4's, the first
- * Gemma's and those with experts name positions before the rotary tables, Llama's and other Gemmas'
- * behind them. A Mistral without a window is planned as Llama. */
+ * Gemma's and those with experts name positions before the rotary tables, Llama's, other Gemmas'
+ * and gpt-oss' behind them. A Mistral without a window is planned as Llama. */
 bool model_llama_names_positions_first(const ModelNetwork *network) {
-    return network->norms_from_one ? network->norm_at == MODEL_NORM_BEFORE
+    return network->sinks            ? false
+           : network->norms_from_one ? network->norm_at == MODEL_NORM_BEFORE
            : model_llama_is_olmo(network) || is_olmoe(network)
                ? network->global_every > 0
                : network->window || network->experts || network->residual_scale ||

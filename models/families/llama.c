@@ -282,6 +282,7 @@ static uint64_t window_of(const ModelNetwork *network, uint64_t seq, bool is_mas
 
 static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {
     uint64_t parts = graph->shared.tensor;
+    uint32_t weights = PLAN_NONE;
     bool is_masked = network->window_by == MODEL_WINDOW_BY_MASK && !graph->now.fused;
     bool in_pieces =
         graph->kernels.style != PLAN_KERNELS_FUSED; /* a tuned rotation is one kernel */
@@ -315,6 +316,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .logits_scale = network->logits_scale,
         .attention_cap = network->attention_cap,
         .logits_cap = network->logits_cap,
+        .has_sinks = network->sinks,
+        .weights = &weights,
         .positions = PLAN_NONE,
         .positions_first = model_llama_names_positions_first(network),
         .has_local_rotary = network->local_rope_base > 0,
@@ -330,9 +333,11 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     shape.qk_norms_last = shape.transformers && network->qk_norm == MODEL_QK_NORM_HEAD &&
                           network->norm_at != MODEL_NORM_BEFORE;
     bool in_ops = graph->kernels.style == PLAN_KERNELS_EAGER && graph->pipeline.n_stages == 1;
+    shape.rotary.is_halved = network->sinks;
     shape.walk.norms_wide = shape.rotary.is_wide = shape.local_rotary.is_wide =
         shape.transformers && model_llama_is_olmo(network) && in_ops;
     graph->has_wide_inputs = shape.rotary.is_wide;
+    shape.walk.norms_wide |= network->sinks && in_ops;
     shape.names = shape.transformers ? &transformers_names : &own_names;
     ModelLlama *llama = &shape;
     shape.is_masked = shape.window && is_masked;
@@ -361,7 +366,7 @@ const ModelFamily model_llama = {
     "qk_rope_head_dim v_head_dim tied "
     "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale attention_cap "
-    "logits_cap no_rope_every "
+    "logits_cap sinks no_rope_every "
     "global_every global_at local_rope_base window window_by loss loss_at loss_in_place "
     "logits_shifted "
     "logits_held use_cache rope",

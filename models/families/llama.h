@@ -36,6 +36,9 @@ typedef struct {
     double norm_eps;
     double embed_scale, attention_scale, residual_scale, logits_scale; /* 0: none */
     double attention_cap, logits_cap;                                  /* likewise */
+    bool has_sinks;                                                    /* it is a gpt-oss */
+    uint32_t *weights; /* what a variable of the block at hand holds beside the stream: attention's
+                        * weights, of scores in memory, or gpt-oss' experts' scores; PLAN_NONE */
     ModelQkv qkv;
     ModelQkNorm qk_norm;
     bool qk_norms_last; /* behind the layers of all three */
@@ -53,6 +56,7 @@ typedef struct {
 typedef struct {
     bool turns;                      /* q and k by their places */
     bool is_local;                   /* not of those that look back all the way */
+    uint32_t sinks;                  /* a parameter; 0 (an input): none */
     uint32_t module, attn, mlp, act; /* act PLAN_NONE: what opens the hidden layer is no module */
     ModelLayer after_1, after_2;     /* norms of their results, beside norms of what they get */
     ModelLayer norm_1, qkv, q, k, v, o, q_norm, k_norm, norm_2, gate_up, gate, up, down;

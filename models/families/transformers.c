@@ -52,27 +52,36 @@ static uint32_t run_table(const ModelWalk *w, PlanOpKind kind, uint32_t angles, 
     return table;
 }
 
+/* The angles of both halves of a head. */
+static uint32_t run_twice(const ModelWalk *w, uint32_t angles, int64_t seq, int64_t half) {
+    uint32_t twice =
+        run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles}, (uint64_t)(2 * seq * half),
+                 (int64_t[]){[JOIN_COLUMNS_ROWS] = seq,
+                             [JOIN_COLUMNS_A_COLS] = half,
+                             [JOIN_COLUMNS_B_COLS] = half,
+                             [JOIN_COLUMNS_WIDTH] = half,
+                             [JOIN_COLUMNS_FROM] = 0},
+                 NULL);
+    plan_graph_hold(w->graph, twice);
+    return twice;
+}
+
 void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, uint32_t positions,
                                ModelRotary *rotary) {
     PlanGraph *graph = w->graph;
     uint64_t turned = plan_graph_value_at(graph, rotary->frequencies)->elements;
     int64_t seq = (int64_t)w->seq, half = (int64_t)turned;
-    uint64_t n = 2 * w->seq * turned;
+    bool halved = rotary->is_halved;
+    uint64_t n = (halved ? 1 : 2) * w->seq * turned;
     plan_graph_enter(graph, module, (uint32_t[]){x, positions}, 2);
     uint32_t numbers = run_fp32(w, PLAN_OP_AS_NUMBER, &positions, w->seq, &seq, NULL);
-    uint32_t angles = run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, rotary->frequencies}, n / 2,
-                               (int64_t[]){[OUTER_ROWS] = seq, [OUTER_COLS] = half}, NULL);
-    uint32_t twice = run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles}, n,
-                              (int64_t[]){[JOIN_COLUMNS_ROWS] = seq,
-                                          [JOIN_COLUMNS_A_COLS] = half,
-                                          [JOIN_COLUMNS_B_COLS] = half,
-                                          [JOIN_COLUMNS_WIDTH] = half,
-                                          [JOIN_COLUMNS_FROM] = 0},
-                              NULL);
+    uint32_t angles =
+        run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, rotary->frequencies}, w->seq * turned,
+                 (int64_t[]){[OUTER_ROWS] = seq, [OUTER_COLS] = half}, NULL);
     plan_graph_hold(graph, angles);
-    plan_graph_hold(graph, twice);
-    uint32_t cosines = run_table(w, PLAN_OP_COS, twice, n);
-    uint32_t sines = run_table(w, PLAN_OP_SIN, twice, n);
+    uint32_t all = halved ? angles : run_twice(w, angles, seq, half);
+    uint32_t cosines = run_table(w, PLAN_OP_COS, all, n);
+    uint32_t sines = run_table(w, PLAN_OP_SIN, all, n);
     PlanDtype dtype = rotary->is_wide ? PLAN_FP32 : graph->dtype;
     uint32_t tables[] = {plan_graph_cast(graph, cosines, dtype),
                          plan_graph_cast(graph, sines, dtype)};

@@ -276,6 +276,33 @@ static uint32_t softmax(const ModelWalk *w, const ModelAttention *a, uint32_t sc
     return weights;
 }
 
+/* A sink behind each row of scores: softmax of both, less the row's largest, of which the sinks'
+ * are left out. *ret_lessened: what softmax was made of, which Python's variable holds. */
+static uint32_t softmax_beside_sinks(const ModelWalk *w, const ModelAttention *a, uint32_t scores,
+                                     uint32_t *ret_lessened) {
+    PlanGraph *graph = w->graph;
+    uint64_t rows = w->batch * a->heads * w->seq, cols = keys_of(w, a), all = cols + 1;
+    int64_t joined_dims[] = {[JOIN_SINKS_BATCH] = (int64_t)w->batch,
+                             [JOIN_SINKS_HEADS] = (int64_t)a->heads,
+                             [JOIN_SINKS_ROWS] = (int64_t)w->seq,
+                             [JOIN_SINKS_COLS] = (int64_t)cols};
+    int64_t dims[] = {[TOP_K_ROWS] = (int64_t)rows, [TOP_K_COLS] = (int64_t)all, [TOP_K_K] = 1};
+    PlanGraphResult results[] = {{graph->dtype, rows}, {PLAN_INT64, rows}};
+    uint32_t joined = plan_graph_op(graph, PLAN_OP_JOIN_SINKS, (uint32_t[]){scores, a->sinks},
+                                    graph->dtype, rows * all, joined_dims, NULL);
+    uint32_t most = plan_graph_op_making(graph, PLAN_OP_TOP_K, &joined, results, dims, NULL);
+    uint32_t lessened = plan_graph_op(graph, PLAN_OP_SUB_COLUMN, (uint32_t[]){joined, most},
+                                      graph->dtype, rows * all, dims, NULL);
+    plan_graph_keep(graph, joined);
+    plan_graph_let_go_after(graph, joined, most);
+    uint32_t y =
+        plan_graph_op(graph, PLAN_OP_SOFTMAX, &lessened, graph->dtype, rows * all, dims, NULL);
+    plan_graph_keep(graph, scores);
+    *a->weights = y;
+    *ret_lessened = lessened;
+    return plan_graph_columns(graph, y, &(PlanGraphColumns){rows, cols, 0, all, cols, 0});
+}
+
 /* Python's function returns: its variables go in the order in which it names them, after what was
  * only an argument of its last call. */
 static void let_go_of_variables(PlanGraph *graph, uint32_t argument, const uint32_t *variables,
@@ -314,7 +341,8 @@ static void let_go_of_arguments(const ModelWalk *w, const Argument *x, const Arg
 
 static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint32_t q, uint32_t k,
                               uint32_t v) {
-    bool inside = is_strided(w, a, a->q_stride); /* heads lie inside a token's row */
+    bool joined = a->sinks;                                /* and lie apart in PyTorch already */
+    bool inside = joined || is_strided(w, a, a->q_stride); /* heads lie inside a token's row */
     uint64_t own = a->heads * a->head_dim;
     ModelWalk along = model_walk_along(w, keys_of(w, a));
     uint64_t elements = w->batch * a->heads * w->seq * along.seq;
@@ -325,7 +353,7 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
         v = repeat_heads(w, a, v, a->v_stride);
     }
     Argument k_used = argument_of(w, k), q_used = argument_of(w, q);
-    q_used.apart = apart(w, a, q_used.cast, a->q_stride);
+    q_used.apart = joined ? q_used.cast : apart(w, a, q_used.cast, a->q_stride);
     k_used.apart = repeated ? k_used.cast : apart(&along, a, k_used.cast, a->k_stride);
     Factor of_q = {q_used.apart, inside ? 2 : 0, inside ? a->q_stride : own};
     Factor of_k = {k_used.apart, kv_inside ? 3 : 1, kv_inside ? a->k_stride : own};
@@ -343,18 +371,22 @@ static uint32_t run_in_memory(const ModelWalk *w, const ModelAttention *a, uint3
     } else if (a->causal) {
         scores = mask_causal(w, a, scores, &mask);
     }
-    uint32_t weights = model_run_dropout(w, PLAN_NONE, softmax(w, a, scores, q), elements);
+    uint32_t lessened = PLAN_NONE;
+    uint32_t weights = a->sinks
+                           ? softmax_beside_sinks(w, a, scores, &lessened)
+                           : model_run_dropout(w, PLAN_NONE, softmax(w, a, scores, q), elements);
     Argument v_used = argument_of(w, v), weights_used = argument_of(w, weights);
     v_used.apart = repeated ? v_used.cast : apart(&along, a, v_used.cast, a->v_stride);
-    Factor of_weights = {weights_used.apart, 0, own};
+    Factor of_weights = {weights_used.apart, a->sinks ? 4 : 0, a->sinks ? along.seq + 1 : own};
     Factor of_v = {v_used.apart, kv_inside ? 2 : 0, kv_inside ? a->v_stride : own};
     uint32_t mixed = matmul(w, a, of_weights, of_v, a->head_dim, along.seq);
     let_go_of_arguments(w, &weights_used, &v_used, !a->weights);
     bool merges = a->heads > 1 && w->seq > 1;
-    uint32_t variables[] = {repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE, scores, mask};
+    uint32_t variables[] = {repeated ? k : PLAN_NONE, repeated ? v : PLAN_NONE,
+                            a->sinks ? lessened : scores, mask};
     if (a->weights) { /* it merges them itself, and its caller has the weights */
         uint32_t merged = merges ? merge_heads(w, a, mixed) : mixed;
-        let_go_of_variables(w->graph, merges ? mixed : PLAN_NONE, variables, 2);
+        let_go_of_variables(w->graph, merges ? mixed : PLAN_NONE, variables, a->sinks ? 3 : 2);
         return merged;
     }
     let_go_of_variables(w->graph, weights, variables, G_N_ELEMENTS(variables));

@@ -27,6 +27,8 @@ typedef struct {
     bool in_memory;    /* its scores are tensors, as in plain Python; else it is one kernel */
     bool wide_softmax; /* of scores in memory: softmax is in fp32, whatever the dtype */
     double cap;        /* likewise: cap * tanh(scores / cap) instead of them; 0: as they are */
+    uint32_t
+        sinks; /* likewise: a parameter [heads], a score more of each row; 0 (an input): none */
     uint32_t *weights; /* likewise: who called keeps what softmax made, and is told; NULL */
     bool groups_alone; /* the caller repeats k and v where they lie: what it calls for each head
                         * knows nothing of groups, on any kernel */

@@ -33,6 +33,7 @@ ModelExperts model_experts_of(const ModelNetwork *network) {
                           .has_bias = network->route_bias,
                           .scale = network->route_scale ? network->route_scale : 1,
                           .groups = network->expert_groups,
+                          .are_clamped = network->sinks,
                           .groups_per_token = network->groups_per_token};
 }
 

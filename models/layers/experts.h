@@ -17,17 +17,20 @@ typedef struct {
     bool has_bias;     /* added to scores where experts are chosen */
     double scale;      /* what a token's scores are multiplied by */
     uint64_t groups, groups_per_token; /* a token's experts are of its best groups; 0: of any */
+    bool are_clamped;                  /* gpt-oss' experts: with biases, and within limits */
+    uint32_t *scores;         /* theirs: who called keeps a token's scores, and is told; NULL */
     const char *transformers; /* what their class names begin with; NULL: they are not theirs */
 } ModelExperts;
 
 typedef struct {
     uint32_t module, experts, router;
-    ModelLayer score;        /* the router's */
-    uint32_t gate, down, up; /* of all experts */
-    uint32_t bias;           /* where there is one */
-    uint32_t gate_up, act;   /* transformers': rows of gate, then of up; module */
-    bool narrow_scores;      /* they go on in the dtype of compute; else in fp32 */
-    uint32_t shared;         /* module */
+    ModelLayer score;                 /* the router's */
+    uint32_t gate, down, up;          /* of all experts */
+    uint32_t bias;                    /* where there is one */
+    uint32_t gate_up, act;            /* transformers': rows of gate, then of up; module */
+    uint32_t gate_up_bias, down_bias; /* gpt-oss' */
+    bool narrow_scores;               /* they go on in the dtype of compute; else in fp32 */
+    uint32_t shared;                  /* module */
     ModelLayer shared_gate, shared_up, shared_down;
 } ModelExpertLayer;
 

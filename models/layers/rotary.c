@@ -339,6 +339,54 @@ static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const
     take_names(w->graph, q, k, v, turned_q, turned_k);
 }
 
+/* ---- halves that are turned by themselves ---------------------------------------------------- */
+
+/* Half of each head times a table; its gradient lies in rows of `back` numbers, from back_from on.
+ */
+static uint32_t times_half(const ModelWalk *w, const ModelAttention *a, uint32_t half,
+                           uint32_t table, char which, uint64_t back, uint64_t back_from) {
+    uint64_t heads = heads_of(a, which), n = a->head_dim / 2;
+    int64_t dims[] = {[TABLE_MUL_PART_TOKENS] = (int64_t)w->rows,
+                      [TABLE_MUL_PART_HEADS] = (int64_t)heads,
+                      [TABLE_MUL_PART_DIM] = (int64_t)n,
+                      [TABLE_MUL_PART_SEQ] = (int64_t)w->seq,
+                      [TABLE_MUL_PART_WIDTH] = (int64_t)a->head_dim,
+                      [TABLE_MUL_PART_BACK] = (int64_t)back,
+                      [TABLE_MUL_PART_BACK_FROM] = (int64_t)back_from,
+                      [TABLE_MUL_PART_APART] = model_gradient_is_apart(w, a, which)};
+    return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL_PART, (uint32_t[]){half, table},
+                         w->graph->dtype, w->rows * heads * n, dims, NULL);
+}
+
+/* join(lower cos - upper sin, upper cos + lower sin) */
+static uint32_t turn_halves(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            uint32_t x, char which) {
+    uint64_t n = a->head_dim / 2, all = a->head_dim, rows = w->rows * heads_of(a, which);
+    uint32_t halves[2];
+    plan_graph_split(w->graph, x, rows, (uint64_t[]){n, n}, 2, halves);
+    uint32_t plus = times_half(w, a, halves[0], rotary->cosines, which, all, 0);
+    uint32_t minus = times_half(w, a, halves[1], rotary->sines, which, n, 0);
+    int64_t dims[] = {
+        [SUB_ROWS] = (int64_t)rows, [SUB_COLS] = (int64_t)n, [SUB_BACK] = (int64_t)all};
+    uint32_t lower = plan_graph_op(w->graph, PLAN_OP_SUB, (uint32_t[]){plus, minus},
+                                   w->graph->dtype, rows * n, dims, NULL);
+    uint32_t own = times_half(w, a, halves[1], rotary->cosines, which, all, n);
+    uint32_t other = times_half(w, a, halves[0], rotary->sines, which, all, n);
+    uint32_t upper = model_run_elementwise(w, PLAN_OP_ADD, own, other, rows * n);
+    uint32_t y = join(w, rows, lower, n, (Columns){upper, n, n, 0});
+    plan_graph_keep(w->graph, lower);
+    plan_graph_keep(w->graph, upper);
+    plan_graph_let_go_after(w->graph, upper, lower);
+    return y;
+}
+
+static void rotate_halves(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                          uint32_t *q, uint32_t *k, uint32_t v) {
+    uint32_t turned_q = turn_halves(w, rotary, a, *q, 'q');
+    uint32_t turned_k = turn_halves(w, rotary, a, *k, 'k');
+    take_names(w->graph, q, k, v, turned_q, turned_k);
+}
+
 /* As transformers has it: in the dtype of compute, halves of a head for pairs. */
 static void rotate_real(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                         uint32_t *q, uint32_t *k, uint32_t v) {
@@ -363,6 +411,8 @@ void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAtte
     } else if (w->graph->now.fused) {
         *q = turn(w, rotary, *q, a->heads, a->head_dim);
         *k = turn(w, rotary, *k, a->kv_heads, a->head_dim);
+    } else if (rotary->is_halved) {
+        rotate_halves(w, rotary, a, q, k, v);
     } else if (rotary->is_together) {
         rotate_together(w, rotary, a, q, k, v);
     } else {

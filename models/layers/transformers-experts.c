@@ -10,6 +10,8 @@
  */
 #include "models/layers/transformers-experts.h"
 
+#include <math.h>
+
 static const double INIT_STD = 0.02; /* initializer_range of both configurations */
 
 /* ---- declaring ------------------------------------------------------------------------------ */
@@ -26,10 +28,10 @@ static uint32_t declare_module(const ModelWalk *w, const ModelExperts *experts, 
     return plan_graph_module(w->graph, parent, name, whole, false);
 }
 
-static void declare_router(const ModelWalk *w, const ModelExperts *experts,
-                           ModelExpertLayer *layer) {
+static void declare_router(const ModelWalk *w, const ModelExperts *experts, ModelExpertLayer *layer,
+                           const char *name) {
     int64_t dims[] = {(int64_t)experts->n, (int64_t)w->width};
-    layer->router = declare_module(w, experts, layer->module, "gate", "TopKRouter");
+    layer->router = declare_module(w, experts, layer->module, name, "TopKRouter");
     layer->score = (ModelLayer){.module = PLAN_NONE, /* a function's */
                                 .bias = PLAN_NONE,
                                 .weight = plan_graph_parameter(w->graph, layer->router, "weight", 2,
@@ -45,18 +47,46 @@ static void declare_experts(const ModelWalk *w, const ModelExperts *experts,
     layer->act = plan_graph_module(w->graph, layer->experts, "act_fn", "SiLUActivation", false);
 }
 
+static uint32_t declare_biases(const ModelWalk *w, const ModelExperts *experts, uint32_t module,
+                               const char *name, uint64_t n, bool is_router) {
+    int64_t dims[] = {(int64_t)experts->n, (int64_t)n};
+    return plan_graph_parameter(w->graph, module, name, is_router ? 1 : 2, dims,
+                                is_router ? PLAN_INIT_NORMAL : PLAN_INIT_FILL,
+                                is_router ? INIT_STD : 0);
+}
+
+/* Its weights lie as they are multiplied, [experts, in, out], gate and up number by number. */
+static ModelExpertLayer declare_clamped(const ModelWalk *w, const ModelExperts *experts,
+                                        uint32_t parent, const char *name) {
+    ModelExpertLayer layer = {.module = declare_module(w, experts, parent, name, "MLP"),
+                              .narrow_scores = true};
+    uint64_t both = 2 * experts->ffn;
+    declare_router(w, experts, &layer, "router");
+    layer.score.bias = declare_biases(w, experts, layer.router, "bias", 0, true);
+    layer.experts = declare_module(w, experts, layer.module, "experts", "Experts");
+    layer.gate_up = declare_weights(w, experts, layer.experts, "gate_up_proj", w->width, both);
+    layer.gate_up_bias =
+        declare_biases(w, experts, layer.experts, "gate_up_proj_bias", both, false);
+    layer.down = declare_weights(w, experts, layer.experts, "down_proj", experts->ffn, w->width);
+    layer.down_bias = declare_biases(w, experts, layer.experts, "down_proj_bias", w->width, false);
+    return layer;
+}
+
 ModelExpertLayer model_transformers_experts_declare(const ModelWalk *w, const ModelExperts *experts,
                                                     uint32_t parent, const char *name) {
+    if (experts->are_clamped) {
+        return declare_clamped(w, experts, parent, name);
+    }
     bool is_mixtral = g_str_equal(experts->transformers, "Mixtral");
     bool is_router_first = is_mixtral || g_str_equal(experts->transformers, "Olmoe");
     ModelExpertLayer layer = {.module = declare_module(w, experts, parent, name, "SparseMoeBlock"),
                               .narrow_scores = !is_mixtral};
     if (is_router_first) {
-        declare_router(w, experts, &layer);
+        declare_router(w, experts, &layer, "gate");
     }
     declare_experts(w, experts, &layer);
     if (!is_router_first) {
-        declare_router(w, experts, &layer);
+        declare_router(w, experts, &layer, "gate");
     }
     return layer;
 }
@@ -97,7 +127,29 @@ typedef struct {
     uint32_t raw, top, chosen;
 } Routed;
 
+/* A softmax of the chosen scores alone, in the dtype of compute. */
+static Routed run_router_of_chosen(const Walk *walk, uint32_t x) {
+    const ModelWalk *w = walk->w;
+    PlanGraph *graph = w->graph;
+    int64_t dims[] = {
+        [TOP_K_ROWS] = walk->rows, [TOP_K_COLS] = walk->n, [TOP_K_K] = walk->per_token};
+    int64_t of_chosen[] = {[SOFTMAX_ROWS] = walk->rows, [SOFTMAX_COLS] = walk->per_token};
+    PlanGraphResult results[] = {{graph->dtype, (uint64_t)walk->pairs},
+                                 {PLAN_INT64, (uint64_t)walk->pairs}};
+    plan_graph_enter(graph, walk->layer->router, &x, 1);
+    uint32_t raw = model_run_linear(w, &walk->layer->score, x, walk->experts->n, w->width);
+    uint32_t top = plan_graph_op_making(graph, PLAN_OP_TOP_K, &raw, results, dims, NULL);
+    Routed routed = {raw, PLAN_NONE, top + 1};
+    routed.top = run(walk, PLAN_OP_SOFTMAX, &top, graph->dtype, walk->pairs, of_chosen);
+    plan_graph_hold(graph, top);
+    plan_graph_leave(graph, (uint32_t[]){raw, routed.top, routed.chosen}, 3);
+    return routed;
+}
+
 static Routed run_router(const Walk *walk, uint32_t x) {
+    if (walk->experts->are_clamped) {
+        return run_router_of_chosen(walk, x);
+    }
     const ModelWalk *w = walk->w;
     PlanGraph *graph = w->graph;
     int64_t dims[] = {[TOP_K_ROWS] = walk->rows,
@@ -128,7 +180,7 @@ static Routed run_router(const Walk *walk, uint32_t x) {
 /* Pairs in order of their experts: where they stood, the rows of their tokens, their scores, and
  * where each expert's end. */
 typedef struct {
-    uint32_t order, rows, scores, ends;
+    uint32_t sorted, order, rows, scores, ends;
 } Sorted;
 
 /* Python's variables hold all but the pairs' tokens. */
@@ -140,7 +192,7 @@ static Sorted run_sort(const Walk *walk, const Routed *routed, uint32_t x) {
     PlanDtype scored = walk->layer->narrow_scores ? graph->dtype : PLAN_FP32;
     uint32_t sorted = plan_graph_op_making(graph, PLAN_OP_SORT, &routed->chosen, results,
                                            (int64_t[]){[SORT_N] = pairs, [SORT_GROUPS] = n}, NULL);
-    Sorted s = {.order = sorted + 1};
+    Sorted s = {.sorted = sorted, .order = sorted + 1};
     uint32_t tokens = run(walk, PLAN_OP_DIVIDE_DOWN, &s.order, PLAN_INT64, pairs,
                           (int64_t[]){[DIVIDE_DOWN_N] = pairs, [DIVIDE_DOWN_BY] = walk->per_token});
     s.rows =
@@ -195,6 +247,86 @@ static uint32_t run_swiglu(const Walk *walk, const Sorted *s) {
     return hidden;
 }
 
+static uint32_t run_products(const Walk *walk, const Sorted *s) {
+    const Product down = {PLAN_OP_GROUPED_LINEAR, walk->layer->down, walk->w->width,
+                          walk->experts->ffn};
+    return run_grouped(walk, &down, run_swiglu(walk, s), s->ends);
+}
+
+/* ---- gpt-oss' hidden layer ------------------------------------------------------------------- */
+
+static const double CLAMPED_ALPHA = 1.702, CLAMPED_LIMIT = 7;
+
+/* The biases of the pairs' experts. */
+static uint32_t run_biases(const Walk *walk, const Sorted *s, uint32_t biases, uint64_t width) {
+    int64_t dims[] = {
+        [ROWS_OF_N] = walk->pairs, [ROWS_OF_WIDTH] = (int64_t)width, [ROWS_OF_ROWS] = walk->n};
+    return run(walk, PLAN_OP_ROWS_OF, (uint32_t[]){biases, s->sorted}, walk->w->graph->dtype,
+               walk->pairs * (int64_t)width, dims);
+}
+
+/* A product, to which biases are added where it lies. */
+static uint32_t run_grouped_with(const Walk *walk, const Product *product, uint32_t x,
+                                 uint32_t ends, uint32_t biases) {
+    uint32_t y = run_grouped(walk, product, x, ends);
+    int64_t n = walk->pairs * (int64_t)product->out, dims[] = {[ADD_N] = n, [ADD_NB] = n};
+    return plan_graph_op_into(walk->w->graph, y, PLAN_OP_ADD, (uint32_t[]){y, biases}, dims);
+}
+
+/* Every other number of rows, from the first or the second on. */
+static uint32_t every_other(const Walk *walk, uint32_t both, uint64_t from) {
+    uint64_t n = (uint64_t)walk->pairs * walk->experts->ffn;
+    return plan_graph_columns(walk->w->graph, both, &(PlanGraphColumns){n, 1, from, 2, 1, 0});
+}
+
+static uint32_t run_clamp(const Walk *walk, uint32_t half, int64_t from, double least) {
+    uint64_t n = (uint64_t)walk->pairs * walk->experts->ffn;
+    int64_t dims[] = {[CLAMP_COLUMNS_ROWS] = (int64_t)n,
+                      [CLAMP_COLUMNS_COLS] = 1,
+                      [CLAMP_COLUMNS_WIDTH] = 2,
+                      [CLAMP_COLUMNS_FROM] = from};
+    double limits[] = {[CLAMP_COLUMNS_LEAST] = least, [CLAMP_COLUMNS_MOST] = CLAMPED_LIMIT};
+    return plan_graph_op(walk->w->graph, PLAN_OP_CLAMP_COLUMNS, &half, walk->w->graph->dtype, n,
+                         dims, limits);
+}
+
+/* (up + 1) * gate * sigmoid(alpha * gate); gate, up and glu are variables of that function. */
+static uint32_t run_clamped(const Walk *walk, uint32_t both) {
+    const ModelWalk *w = walk->w;
+    uint64_t n = (uint64_t)walk->pairs * walk->experts->ffn;
+    uint32_t even = every_other(walk, both, 0), odd = every_other(walk, both, 1);
+    uint32_t gate = run_clamp(walk, even, 0, -INFINITY);
+    uint32_t up = run_clamp(walk, odd, 1, -CLAMPED_LIMIT);
+    uint32_t steep = model_run_number(w, PLAN_OP_TIMES_NUMBER, gate, n, CLAMPED_ALPHA);
+    uint32_t open = model_run_elementwise(w, PLAN_OP_SIGMOID, steep, PLAN_NONE, n);
+    uint32_t glu = model_run_elementwise(w, PLAN_OP_MUL, gate, open, n);
+    uint32_t more = model_run_number(w, PLAN_OP_ADD_NUMBER, up, n, 1);
+    uint32_t hidden = model_run_elementwise(w, PLAN_OP_MUL, more, glu, n);
+    uint32_t held[] = {more, gate, up, glu, both};
+    for (unsigned i = 1; i < G_N_ELEMENTS(held); i++) {
+        plan_graph_keep(w->graph, held[i]);
+        plan_graph_let_go_after(w->graph, held[i], held[i - 1]);
+    }
+    return hidden;
+}
+
+static uint32_t run_clamped_products(const Walk *walk, const Sorted *s) {
+    PlanGraph *graph = walk->w->graph;
+    const ModelExpertLayer *layer = walk->layer;
+    uint64_t ffn = walk->experts->ffn, width = walk->w->width;
+    const Product gate_up = {PLAN_OP_GROUPED_PRODUCT, layer->gate_up, 2 * ffn, width},
+                  down = {PLAN_OP_GROUPED_PRODUCT, layer->down, width, ffn};
+    uint32_t of_both = run_biases(walk, s, layer->gate_up_bias, 2 * ffn);
+    uint32_t both = run_grouped_with(walk, &gate_up, s->rows, s->ends, of_both);
+    uint32_t hidden = run_clamped(walk, both);
+    uint32_t of_down = run_biases(walk, s, layer->down_bias, width);
+    plan_graph_give_name(graph, of_both, of_down);
+    plan_graph_hold(graph, of_down);
+    return run_grouped_with(walk, &down, hidden, s->ends, of_down);
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
 /* Rows in order of their experts, scored and put back in the order of the pairs, those of each
  * token added up. */
 static uint32_t run_back(const Walk *walk, const Sorted *s, uint32_t made) {
@@ -227,9 +359,7 @@ static uint32_t run_experts(const Walk *walk, const Routed *routed, uint32_t x) 
     plan_graph_enter(w->graph, walk->layer->experts, (uint32_t[]){x, routed->chosen, routed->top},
                      3);
     Sorted s = run_sort(walk, routed, x);
-    uint32_t hidden = run_swiglu(walk, &s);
-    const Product down = {PLAN_OP_GROUPED_LINEAR, walk->layer->down, w->width, walk->experts->ffn};
-    uint32_t made = run_grouped(walk, &down, hidden, s.ends);
+    uint32_t made = (walk->experts->are_clamped ? run_clamped_products : run_products)(walk, &s);
     plan_graph_hold(w->graph, made);
     uint32_t y = run_back(walk, &s, made);
     plan_graph_leave(w->graph, &y, 1);
@@ -254,5 +384,8 @@ uint32_t model_transformers_experts_run(const ModelWalk *w, const ModelExperts *
     plan_graph_let_go_after(graph, routed.chosen, routed.top);
     uint32_t y = run_experts(&walk, &routed, x);
     plan_graph_leave(graph, &y, 1);
+    if (experts->scores) {
+        *experts->scores = routed.top;
+    }
     return y;
 }

@@ -149,6 +149,8 @@ void plan_columns_backward(const PlanBackward *b);
 void plan_join_columns_backward(const PlanBackward *b);
 void plan_negate_columns_backward(const PlanBackward *b);
 void plan_table_mul_columns_backward(const PlanBackward *b);
+void plan_table_mul_part_backward(const PlanBackward *b);
+void plan_sub_backward(const PlanBackward *b);
 void plan_table_mul_backward(const PlanBackward *b);
 void plan_turn_backward(const PlanBackward *b);
 void plan_sum_heads_backward(const PlanBackward *b);
@@ -157,6 +159,8 @@ void plan_heads_view_backward(const PlanBackward *b);
 void plan_heads_matmul_backward(const PlanBackward *b);
 void plan_masked_fill_backward(const PlanBackward *b);
 void plan_bias_add_backward(const PlanBackward *b);
+void plan_join_sinks_backward(const PlanBackward *b);
+void plan_sub_column_backward(const PlanBackward *b);
 /* Input i, of n elements, was used by `times` sequences: its gradient is the sum of theirs, and
  * that of one sequence as it comes. */
 void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t times, int64_t n);
@@ -173,6 +177,8 @@ void plan_sum_each_backward(const PlanBackward *b);
 void plan_total_columns_backward(const PlanBackward *b);
 void plan_divide_column_backward(const PlanBackward *b);
 void plan_grouped_linear_backward(const PlanBackward *b);
+void plan_grouped_product_backward(const PlanBackward *b);
+void plan_clamp_columns_backward(const PlanBackward *b);
 void plan_rows_of_backward(const PlanBackward *b);
 void plan_place_rows_backward(const PlanBackward *b);
 void plan_add_to_rows_backward(const PlanBackward *b);

@@ -27,6 +27,7 @@ static const bool filled[PLAN_N_OP_KINDS] = {
     [PLAN_OP_MASK_TO_BIAS] = true,  [PLAN_OP_PICK_COLUMNS_BACKWARD] = true,
     [PLAN_OP_NARROW] = true,        [PLAN_OP_INVERT] = true,
     [PLAN_OP_REPEAT_EACH] = true,   [PLAN_OP_DROP_LAST] = true,
+    [PLAN_OP_WHERE_MASK] = true,
 };
 
 static void fill_results(PlanBuilder *builder, PlanOp op) {

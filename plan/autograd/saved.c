@@ -29,7 +29,8 @@ typedef struct {
 static bool is_product(uint32_t kind) {
     return plan_op_is_linear((PlanOpKind)kind) || kind == PLAN_OP_MUL ||
            kind == PLAN_OP_HEADS_MATMUL || kind == PLAN_OP_GROUPED_LINEAR ||
-           kind == PLAN_OP_GROUPED_PARTS || kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
+           kind == PLAN_OP_GROUPED_PARTS || kind == PLAN_OP_GROUPED_PRODUCT ||
+           kind == PLAN_OP_MUL_ROW || kind == PLAN_OP_MUL_COLUMN;
 }
 
 static bool is_asked_for(const PlanGraph *graph, const PlanGraphOp *op, uint8_t position) {
@@ -100,6 +101,9 @@ static const Saved saved_of_kind[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_DIVIDE_COLUMN] = {2, {DIVIDE_COLUMN_COLUMN, DIVIDE_COLUMN_X}},
     [PLAN_OP_GROUPED_LINEAR] = {3, {GROUPED_LINEAR_W, GROUPED_LINEAR_ENDS, GROUPED_LINEAR_X}},
     [PLAN_OP_GROUPED_PARTS] = {3, {GROUPED_PARTS_W, GROUPED_PARTS_ENDS, GROUPED_PARTS_X}},
+    [PLAN_OP_GROUPED_PRODUCT] = {3, {GROUPED_PRODUCT_W, GROUPED_PRODUCT_ENDS, GROUPED_PRODUCT_X}},
+    [PLAN_OP_CLAMP_COLUMNS] = {1, {CLAMP_COLUMNS_X}},
+    [PLAN_OP_TABLE_MUL_PART] = {1, {TABLE_MUL_PART_TABLE}},
     [PLAN_OP_TOP_K] = {1, {TOP_K_INDEX}},
     [PLAN_OP_ROWS_OF] = {1, {ROWS_OF_INDEX}},
     [PLAN_OP_PLACE_ROWS] = {1, {PLACE_ROWS_INDEX}},

@@ -330,7 +330,8 @@ void plan_assign_units(PlanRun *run) {
     choose(&w);
     make_units(&w, run);
     deal_parameters(graph, run);
-    if (graph->traced && run->strategy->flavour == PLAN_FLAVOUR_FSDP2) {
+    bool nests = graph->traced || graph->made->len; /* else modules have parameters or modules */
+    if (nests && run->strategy->flavour == PLAN_FLAVOUR_FSDP2) {
         order_by_modules(graph, run);
     }
     if (w.tail_norm) {

@@ -74,7 +74,10 @@ static bool columns_contradict(PlanOpKind kind, const uint64_t *d) {
     case PLAN_OP_NEGATE_HALF:
         return d[NEGATE_HALF_FROM] > d[NEGATE_HALF_HALF];
     case PLAN_OP_NEGATE_COLUMNS:
-    case PLAN_OP_COPY_COLUMNS: /* of the same dims */
+    case PLAN_OP_COPY_COLUMNS:
+    case PLAN_OP_CLAMP_COLUMNS:
+    case PLAN_OP_TIMES_COLUMNS:
+    case PLAN_OP_LIMIT_MASK: /* all five of the same dims */
         return leaves_rows(d[COPY_COLUMNS_FROM], d[COPY_COLUMNS_COLS], d[COPY_COLUMNS_WIDTH]);
     case PLAN_OP_JOIN_COLUMNS:
         return leaves_rows(d[JOIN_COLUMNS_FROM], d[JOIN_COLUMNS_B_COLS], d[JOIN_COLUMNS_WIDTH]);
@@ -155,6 +158,8 @@ static bool leaves_a_rest(PlanOpKind kind, const uint64_t *d) {
         return d[TABLE_MUL_TOKENS] % d[TABLE_MUL_SEQ];
     case PLAN_OP_TABLE_MUL_COLUMNS:
         return d[TABLE_MUL_COLUMNS_TOKENS] % d[TABLE_MUL_COLUMNS_SEQ];
+    case PLAN_OP_TABLE_MUL_PART:
+        return d[TABLE_MUL_PART_TOKENS] % d[TABLE_MUL_PART_SEQ];
     case PLAN_OP_TURN:
         return d[TURN_TOKENS] % d[TURN_SEQ] || d[TURN_DIM] % 2;
     case PLAN_OP_TURN_COLUMNS:
@@ -174,7 +179,7 @@ static bool names_nothing(PlanOpKind kind, const uint64_t *d) {
     case PLAN_OP_SUM_HEADS:
         return d[SUM_HEADS_APART] >= PLAN_N_REPEATED;
     case PLAN_OP_HEADS_MATMUL:
-        return d[HEADS_MATMUL_A_LAYOUT] > 3 || d[HEADS_MATMUL_B_LAYOUT] > 3 ||
+        return d[HEADS_MATMUL_A_LAYOUT] > 5 || d[HEADS_MATMUL_B_LAYOUT] > 3 ||
                d[HEADS_MATMUL_Y_LAYOUT] > 3;
     case PLAN_OP_ADD_SCALED:
     case PLAN_OP_ADD_SCALED_BACKWARD: /* of the same dims */

@@ -19,6 +19,10 @@ static uint64_t heads_elements(const uint64_t *d, uint64_t r, uint64_t c, uint64
         return plan_size_span(plan_size_times(batch, r), stride, plan_size_times(heads, c));
     case 3:
         return plan_size_span(plan_size_times(batch, c), stride, plan_size_times(heads, r));
+    case 4:
+        return plan_size_span(plan_size_times(plan_size_times(batch, heads), r), stride, c);
+    case 5:
+        return plan_size_span(plan_size_times(plan_size_times(batch, heads), c), stride, r);
     default:
         return UINT64_MAX;
     }

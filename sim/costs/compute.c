@@ -14,7 +14,8 @@
 
 static bool is_grouped(PlanOpKind kind) {
     return kind == PLAN_OP_GROUPED_LINEAR || kind == PLAN_OP_GROUPED_PARTS ||
-           kind == PLAN_OP_GROUPED_LINEAR_DX || kind == PLAN_OP_GROUPED_LINEAR_DW;
+           kind == PLAN_OP_GROUPED_PRODUCT || kind == PLAN_OP_GROUPED_LINEAR_DX ||
+           kind == PLAN_OP_GROUPED_LINEAR_DW;
 }
 
 /* A product for each group, of equally many rows in the mean. dw adds up over rows: its sides are

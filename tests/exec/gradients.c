@@ -329,6 +329,14 @@ static void cache(void) {
                  2, 2e-3);
 }
 
+/* Whose experts a token goes to all, so that no difference chooses others. */
+static void sinks(void) {
+    gradients_of("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nvocab=11\n"
+                 "seq=7\ncode=transformers\nsinks=yes\nattention=math\nqkv_bias=yes\nwindow=3\n"
+                 "global_every=2\nexperts=2\nexperts_per_token=2\nexpert_ffn=8\n",
+                 2, 2e-3);
+}
+
 static void gpt(void) {
     gradients_of("[network]\nfamily=gpt\nlayers=2\nwidth=32\nheads=2\nvocab=17\nseq=12\n", 2, 2e-3);
 }
@@ -535,6 +543,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/of other losses", losses);
     g_test_add_func("/exec/gradients/of latent attention", latent);
     g_test_add_func("/exec/gradients/of keys and values that are copied", cache);
+    g_test_add_func("/exec/gradients/of sinks, and experts with limits", sinks);
     g_test_add_func("/exec/gradients/of compiled blocks", compiled);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);

@@ -127,10 +127,16 @@ static void bad_configs(void) {
          "and sliding_attention elsewhere; block 2 differs"},
         {SMALL("gemma3_text", "\"sliding_window_pattern\": 0"),
          "'sliding_window_pattern' must be a whole number from 1"},
-        {SMALL("gpt_oss", "\"sliding_window\": 128"),
-         "model_type 'gpt_oss' is not known: it has a sink in each head's softmax, and experts "
-         "with biases, whose halves are clamped, which is not planned; any other network can be "
-         "traced"},
+        {SMALL("gpt_oss", "\"sliding_window\": null"), "a gpt-oss without sliding_window"},
+        {SMALL("gpt_oss", "\"attention_bias\": false, \"sliding_window\": 8"),
+         "or with attention_bias = false is not known"},
+        {SMALL("gpt_oss", "\"swiglu_limit\": 6, \"sliding_window\": 8"),
+         "swiglu_limit other than 7 is not known"},
+        {SMALL("gpt_oss", "\"layer_types\": [\"full_attention\"], \"sliding_window\": 8"),
+         "full_attention at each 2-th block and sliding_attention elsewhere; block 1 differs"},
+        {SMALL("olmo", "\"clip_qkv\": null"),
+         "model_type 'olmo' is not known: it has norms without weights, which is not planned; any "
+         "other network can be traced"},
         {SMALL("gemma2", "\"attn_logit_softcapping\": null"),
          "a Gemma 2 whose attn_logit_softcapping is null is not known"},
         {SMALL("gemma2", "\"final_logit_softcapping\": null"),

@@ -352,6 +352,8 @@ static void says_whose_code_it_is(void) {
         {OLMO2(2, 64, 4, 4, 160), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {SMALL("olmoe", "\"num_experts\": 8, \"num_experts_per_tok\": 2"), MODEL_CODE_TRANSFORMERS,
          MODEL_LOSS_MODEL},
+        {SMALL("gpt_oss", "\"num_key_value_heads\": 2, \"sliding_window\": 8"),
+         MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {SMALL("granitemoe", "\"num_local_experts\": 8, \"num_experts_per_tok\": 2"),
          MODEL_CODE_OWN, MODEL_LOSS_FP32},
         {MIXTRAL(""), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},

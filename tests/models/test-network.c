@@ -64,6 +64,8 @@ static const struct {
     {"qwen3-32b", 32762123264, false},
     {"mixtral-8x7b", 46702792704, false},
     {"qwen3-30b-a3b", 30532122624, false},
+    {"gpt-oss-20b", 20914757184, false},
+    {"gpt-oss-120b", 116829156672, false},
     {"deepseek-v2-lite", 15706484224, false},
     {"deepseek-v2", 235741434880, false},
     {"deepseek-v3", 671026404352, false},

@@ -2,6 +2,7 @@
 #include "kernels/cuda/activation.h"
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/random.h"
+#include "kernels/cuda/sinks.h"
 
 /* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
 static KernelCudaFault dropout(const ExecTask *t, KernelCuda *k) {
@@ -24,6 +25,27 @@ static KernelCudaFault activate_back(const ExecTask *t, KernelCuda *k, KernelCud
     return kernel_cuda_activation_backward(
         k, t->pointers[SILU_BACKWARD_DX], t->pointers[SILU_BACKWARD_DY],
         t->pointers[SILU_BACKWARD_X], dim(t, SILU_BACKWARD_N), kind, type_at(t, SILU_BACKWARD_DY));
+}
+
+/* Of both kinds that choose columns. */
+static KernelCudaChosen chosen_of(const ExecTask *t) {
+    return (KernelCudaChosen){dim(t, CLAMP_COLUMNS_ROWS), dim(t, CLAMP_COLUMNS_COLS),
+                              dim(t, CLAMP_COLUMNS_WIDTH), dim(t, CLAMP_COLUMNS_FROM),
+                              type_at(t, CLAMP_COLUMNS_X)};
+}
+
+static KernelCudaFault clamp_columns(const ExecTask *t, KernelCuda *k) {
+    KernelCudaChosen chosen = chosen_of(t);
+    return kernel_cuda_clamp_columns(k, t->pointers[CLAMP_COLUMNS_Y], t->pointers[CLAMP_COLUMNS_X],
+                                     &chosen, (float)attr(t, CLAMP_COLUMNS_LEAST),
+                                     (float)attr(t, CLAMP_COLUMNS_MOST));
+}
+
+static KernelCudaFault limit_mask(const ExecTask *t, KernelCuda *k) {
+    KernelCudaChosen chosen = chosen_of(t);
+    return kernel_cuda_limit_mask(k, t->pointers[LIMIT_MASK_MASK], t->pointers[LIMIT_MASK_X],
+                                  &chosen, (float)attr(t, LIMIT_MASK_SIGN),
+                                  (float)attr(t, LIMIT_MASK_LIMIT));
 }
 
 KernelCudaFault exec_cuda_activation(const ExecTask *t, KernelCuda *k) {
@@ -63,6 +85,14 @@ KernelCudaFault exec_cuda_activation(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_dropout_backward(k, p[DROPOUT_BACKWARD_DX], p[DROPOUT_BACKWARD_DY],
                                             p[DROPOUT_BACKWARD_MASK], dim(t, DROPOUT_BACKWARD_N),
                                             (float)attr(t, DROPOUT_BACKWARD_P), type);
+    case PLAN_OP_CLAMP_COLUMNS:
+        return clamp_columns(t, k);
+    case PLAN_OP_LIMIT_MASK:
+        return limit_mask(t, k);
+    case PLAN_OP_WHERE_MASK:
+        return kernel_cuda_where_mask(k, p[WHERE_MASK_Y], p[WHERE_MASK_MASK], p[WHERE_MASK_X],
+                                      p[WHERE_MASK_ZERO], dim(t, WHERE_MASK_N),
+                                      type_at(t, WHERE_MASK_X));
     }
     g_assert_not_reached();
 }

@@ -55,6 +55,9 @@ KernelCudaFault exec_cuda_arithmetic(const ExecTask *t, KernelCuda *k) {
         return add(t, k);
     case PLAN_OP_MUL:
         return mul(t, k);
+    case PLAN_OP_SUB:
+        return kernel_cuda_add_scaled(k, p[SUB_Y], p[SUB_A], p[SUB_B],
+                                      dim(t, SUB_ROWS) * dim(t, SUB_COLS), -1, type);
     case PLAN_OP_FILL:
         return kernel_cuda_fill(k, p[FILL_Y], dim(t, FILL_N), attr(t, FILL_VALUE), type);
     case PLAN_OP_SCALE:

@@ -35,6 +35,12 @@ KernelCudaFault exec_cuda_experts(const ExecTask *t, KernelCuda *k) {
             k, p[GROUPED_PARTS_Y], p[GROUPED_PARTS_X], p[GROUPED_PARTS_W], p[GROUPED_PARTS_ENDS],
             dim(t, GROUPED_PARTS_M), dim(t, GROUPED_PARTS_N), dim(t, GROUPED_PARTS_K),
             dim(t, GROUPED_PARTS_GROUPS), dim(t, GROUPED_PARTS_PARTS), type_at(t, GROUPED_PARTS_X));
+    case PLAN_OP_GROUPED_PRODUCT: /* what gives a grouped_linear's x its gradient */
+        return kernel_cuda_grouped_linear_backward_input(
+            k, p[GROUPED_PRODUCT_Y], p[GROUPED_PRODUCT_X], p[GROUPED_PRODUCT_W],
+            p[GROUPED_PRODUCT_ENDS], dim(t, GROUPED_PRODUCT_M), dim(t, GROUPED_PRODUCT_K),
+            dim(t, GROUPED_PRODUCT_N), dim(t, GROUPED_PRODUCT_GROUPS),
+            type_at(t, GROUPED_PRODUCT_X));
     case PLAN_OP_SUM_EACH:
         return kernel_cuda_sum_each(k, p[SUM_EACH_Y], p[SUM_EACH_X], dim(t, SUM_EACH_ROWS),
                                     dim(t, SUM_EACH_EACH), dim(t, SUM_EACH_WIDTH),

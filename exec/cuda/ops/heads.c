@@ -3,16 +3,18 @@
 #include "exec/cuda/ops/operands.h"
 #include "kernels/cuda/products/matmul.h"
 #include "kernels/cuda/ranks/ring.h"
+#include "kernels/cuda/sinks.h"
 
 /* Where the matrix of one head begins, and how its rows follow each other (plan/op/ops.def). */
 static KernelCudaMatrices matrices(const ExecTask *t, PlanSlotNumber i, size_t r, size_t c,
                                    unsigned layout, size_t stride) {
     size_t heads = dim(t, HEADS_MATMUL_HEADS), rows = layout & 1 ? c : r, cols = layout & 1 ? r : c;
     bool inside = layout & 2;
+    size_t row = layout & (2 | 4) ? stride : cols;
     return (KernelCudaMatrices){.data = t->pointers[i],
-                                .batch_stride = inside ? rows * stride : heads * rows * cols,
-                                .head_stride = inside ? cols : rows * cols,
-                                .row_stride = inside ? stride : cols,
+                                .batch_stride = inside ? rows * stride : heads * rows * row,
+                                .head_stride = inside ? cols : rows * row,
+                                .row_stride = row,
                                 .transposed = layout & 1};
 }
 
@@ -62,6 +64,16 @@ static KernelCudaFault heads_copy(const ExecTask *t, KernelCuda *k) {
                                   dim(t, HEADS_COPY_STRIDE), dims(t)[HEADS_COPY_BACK] != 0);
 }
 
+static KernelCudaFault sinks(const ExecTask *t, KernelCuda *k) {
+    gpointer *p = t->pointers;
+    KernelCudaSinks shape = {dim(t, JOIN_SINKS_BATCH), dim(t, JOIN_SINKS_HEADS),
+                             dim(t, JOIN_SINKS_ROWS), dim(t, JOIN_SINKS_COLS), type_of_first(t)};
+    return t->op->kind == PLAN_OP_JOIN_SINKS
+               ? kernel_cuda_join_sinks(k, p[JOIN_SINKS_Y], p[JOIN_SINKS_X], p[JOIN_SINKS_SINK],
+                                        &shape)
+               : kernel_cuda_sum_sinks(k, p[SUM_SINKS_Y], p[SUM_SINKS_X], &shape);
+}
+
 KernelCudaFault exec_cuda_heads(const ExecTask *t, KernelCuda *k) {
     switch ((ExecHeadsOp)t->op->kind) {
     case PLAN_OP_REPEAT_HEADS:
@@ -71,6 +83,9 @@ KernelCudaFault exec_cuda_heads(const ExecTask *t, KernelCuda *k) {
         return heads_copy(t, k);
     case PLAN_OP_HEADS_MATMUL:
         return heads_matmul(t, k);
+    case PLAN_OP_JOIN_SINKS:
+    case PLAN_OP_SUM_SINKS: /* of the same dims */
+        return sinks(t, k);
     }
     g_assert_not_reached();
 }

@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention/columns.h"
 #include "kernels/cuda/attention/heads.h"
 #include "kernels/cuda/attention/rope.h"
+#include "kernels/cuda/sinks.h"
 
 /* All kinds have dims that begin as TURN's do, and a table as their second operand. */
 static KernelCudaRope rope_of(const ExecTask *t, size_t stride) {
@@ -42,6 +43,14 @@ static KernelCudaFault table_mul_columns(const ExecTask *t, KernelCuda *k) {
     return kernel_cuda_table_mul(k, t->pointers[TABLE_MUL_COLUMNS_Y],
                                  t->pointers[TABLE_MUL_COLUMNS_X],
                                  t->pointers[TABLE_MUL_COLUMNS_TABLE], &shape, false);
+}
+
+static KernelCudaFault times_columns(const ExecTask *t, KernelCuda *k) {
+    KernelCudaChosen chosen = {dim(t, TIMES_COLUMNS_ROWS), dim(t, TIMES_COLUMNS_COLS),
+                               dim(t, TIMES_COLUMNS_WIDTH), dim(t, TIMES_COLUMNS_FROM),
+                               type_at(t, TIMES_COLUMNS_X)};
+    return kernel_cuda_times_columns(k, t->pointers[TIMES_COLUMNS_Y], t->pointers[TIMES_COLUMNS_X],
+                                     &chosen, (float)attr(t, TIMES_COLUMNS_NUMBER));
 }
 
 static KernelCudaFault join_columns(const ExecTask *t, KernelCuda *k) {
@@ -97,7 +106,10 @@ KernelCudaFault exec_cuda_rotation(const ExecTask *t, KernelCuda *k) {
                                        dim(t, PUT_COLUMNS_WIDTH), dim(t, PUT_COLUMNS_FROM),
                                        dim(t, PUT_COLUMNS_TO), dim(t, PUT_COLUMNS_TOTAL), type);
     case PLAN_OP_TABLE_MUL_COLUMNS:
+    case PLAN_OP_TABLE_MUL_PART: /* of dims that begin alike */
         return table_mul_columns(t, k);
+    case PLAN_OP_TIMES_COLUMNS:
+        return times_columns(t, k);
     case PLAN_OP_TABLE_MUL:
         return table_mul(t, k, dim(t, TABLE_MUL_STRIDE), false);
     case PLAN_OP_TABLE_MUL_BACKWARD:

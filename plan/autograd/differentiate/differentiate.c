@@ -222,8 +222,17 @@ static void mul(const PlanBackward *b) {
     }
 }
 
+/* Where dy is a view of rows that have a sink's number more, its numbers alone. */
 static void times_number(const PlanBackward *b) {
+    int64_t n = dim(b, TIMES_NUMBER_N), rows = (int64_t)b->dy[0].elements - n;
     b->dx[TIMES_NUMBER_X] = like_input(b, TIMES_NUMBER_X, "dx");
+    if (rows > 0) {
+        KERNEL(b, PLAN_OP_TIMES_COLUMNS,
+               DIMS([TIMES_COLUMNS_ROWS] = rows, [TIMES_COLUMNS_COLS] = n / rows,
+                    [TIMES_COLUMNS_WIDTH] = n / rows + 1, [TIMES_COLUMNS_FROM] = 0),
+               attrs(b), dy(b, 0), dx(b, TIMES_NUMBER_X));
+        return;
+    }
     KERNEL(b, PLAN_OP_TIMES_NUMBER, dims(b), attrs(b), dy(b, 0), dx(b, TIMES_NUMBER_X));
 }
 
@@ -266,11 +275,15 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_NEGATE_COLUMNS] = plan_negate_columns_backward,
     [PLAN_OP_JOIN_COLUMNS] = plan_join_columns_backward,
     [PLAN_OP_TABLE_MUL_COLUMNS] = plan_table_mul_columns_backward,
+    [PLAN_OP_TABLE_MUL_PART] = plan_table_mul_part_backward,
+    [PLAN_OP_SUB] = plan_sub_backward,
     [PLAN_OP_REPEAT_HEADS] = plan_sum_heads_backward,
     [PLAN_OP_HEADS_COPY] = plan_heads_copy_backward,
     [PLAN_OP_HEADS_MATMUL] = plan_heads_matmul_backward,
     [PLAN_OP_SOFTMAX] = softmax,
     [PLAN_OP_MASKED_FILL] = plan_masked_fill_backward,
+    [PLAN_OP_JOIN_SINKS] = plan_join_sinks_backward,
+    [PLAN_OP_SUB_COLUMN] = plan_sub_column_backward,
     [PLAN_OP_BIAS_ADD] = plan_bias_add_backward,
     [PLAN_OP_ADD] = add,
     [PLAN_OP_LAYERNORM] = layernorm,
@@ -291,6 +304,8 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_OP_SUM_EACH] = plan_sum_each_backward,
     [PLAN_OP_GROUPED_LINEAR] = plan_grouped_linear_backward,
     [PLAN_OP_GROUPED_PARTS] = plan_grouped_linear_backward,
+    [PLAN_OP_GROUPED_PRODUCT] = plan_grouped_product_backward,
+    [PLAN_OP_CLAMP_COLUMNS] = plan_clamp_columns_backward,
     [PLAN_OP_ROWS_OF] = plan_rows_of_backward,
     [PLAN_OP_PLACE_ROWS] = plan_place_rows_backward,
     [PLAN_OP_ADD_TO_ROWS] = plan_add_to_rows_backward,

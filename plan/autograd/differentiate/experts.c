@@ -2,6 +2,8 @@
  *
  * Sorting is of whole numbers and has none; nor has top-k where its result goes nowhere.
  */
+#include <math.h>
+
 #include "plan/autograd/backward.h"
 #include "plan/autograd/saved.h"
 
@@ -100,6 +102,62 @@ void plan_grouped_linear_backward(const PlanBackward *b) {
         KERNEL(b, PLAN_OP_GROUPED_LINEAR_DX, dims(b), NULL, dy(b, 0), value(b, GROUPED_LINEAR_W),
                value(b, GROUPED_LINEAR_ENDS), dx(b, GROUPED_LINEAR_X));
     }
+}
+
+/* The same of a matrix that lies as it is multiplied: what makes its gradient is given x and dy the
+ * other way about. */
+void plan_grouped_product_backward(const PlanBackward *b) {
+    int64_t m = dim(b, GROUPED_PRODUCT_M), n = dim(b, GROUPED_PRODUCT_N),
+            k = dim(b, GROUPED_PRODUCT_K), groups = dim(b, GROUPED_PRODUCT_GROUPS);
+    int64_t turned[] = {[GROUPED_LINEAR_M] = m,
+                        [GROUPED_LINEAR_N] = k,
+                        [GROUPED_LINEAR_K] = n,
+                        [GROUPED_LINEAR_GROUPS] = groups};
+    if (wanted(b, GROUPED_PRODUCT_W)) {
+        b->dx[GROUPED_PRODUCT_W] = like_input(b, GROUPED_PRODUCT_W, "dw");
+        KERNEL(b, PLAN_OP_GROUPED_LINEAR_DW, turned, NULL, value(b, GROUPED_PRODUCT_X), dy(b, 0),
+               value(b, GROUPED_PRODUCT_ENDS), dx(b, GROUPED_PRODUCT_W));
+    }
+    if (wanted(b, GROUPED_PRODUCT_X)) {
+        b->dx[GROUPED_PRODUCT_X] = like_input(b, GROUPED_PRODUCT_X, "dx");
+        KERNEL(b, PLAN_OP_GROUPED_LINEAR, turned, NULL, dy(b, 0), value(b, GROUPED_PRODUCT_W),
+               value(b, GROUPED_PRODUCT_ENDS), dx(b, GROUPED_PRODUCT_X));
+    }
+}
+
+static PlanTensor limit_mask(const PlanBackward *b, double sign, double limit) {
+    uint64_t n = input(b, CLAMP_COLUMNS_Y)->elements;
+    PlanTensor mask = plan_run_new_tensor(b->run, n, PLAN_UINT8, "mask");
+    KERNEL(b, PLAN_OP_LIMIT_MASK, dims(b), ((double[]){sign, limit}), value(b, CLAMP_COLUMNS_X),
+           tensor(b, mask));
+    return mask;
+}
+
+/* dy where x was within its limits, and else a zero that is made on the device first. */
+void plan_clamp_columns_backward(const PlanBackward *b) {
+    PlanRun *run = b->run;
+    const PlanGraphValue *y = input(b, CLAMP_COLUMNS_Y);
+    double least = attrs(b)[CLAMP_COLUMNS_LEAST], most = attrs(b)[CLAMP_COLUMNS_MOST], none = 0;
+    int64_t n = (int64_t)y->elements, one = 1;
+    bool has_least = isfinite(least);
+    PlanTensor zero = plan_run_new_tensor(run, 1, (PlanDtype)y->dtype, "zero"), mask, other;
+    KERNEL(b, PLAN_OP_FILL, &one, &none, tensor(b, zero));
+    if (has_least) {
+        mask = limit_mask(b, -1, -least);
+        other = limit_mask(b, 1, most);
+        KERNEL(b, PLAN_OP_BOTH_MASK, DIMS([BOTH_MASK_N] = n, [BOTH_MASK_N_ONE] = n), NULL,
+               tensor(b, mask), tensor(b, other), tensor(b, mask));
+    } else {
+        mask = limit_mask(b, 1, most);
+    }
+    b->dx[CLAMP_COLUMNS_X] = plan_run_new_tensor(run, y->elements, (PlanDtype)y->dtype, "dx");
+    KERNEL(b, PLAN_OP_WHERE_MASK, &n, NULL, tensor(b, mask), dy(b, 0), tensor(b, zero),
+           dx(b, CLAMP_COLUMNS_X));
+    if (has_least) {
+        plan_run_unref(run, other);
+    }
+    plan_run_unref(run, mask);
+    plan_run_unref(run, zero);
 }
 
 /* Zeros, to whose rows dy's are added. */

@@ -97,6 +97,42 @@ void plan_table_mul_columns_backward(const PlanBackward *b) {
            NULL, dy(b, 0), value(b, TABLE_MUL_COLUMNS_TABLE), dx(b, TABLE_MUL_COLUMNS_X));
 }
 
+/* Some of the numbers that dy's storage has, from that one on. */
+static PlanOperand from(const PlanBackward *b, PlanTensor whole, int64_t first) {
+    whole.offset += (uint64_t)first;
+    whole.elements -= (uint64_t)first;
+    return tensor(b, whole);
+}
+
+/* Where dy lies head by head its rows follow each other as positions do. */
+void plan_table_mul_part_backward(const PlanBackward *b) {
+    const int64_t *d = dims(b);
+    int64_t rows = d[TABLE_MUL_PART_TOKENS] * d[TABLE_MUL_PART_HEADS];
+    bool apart = d[TABLE_MUL_PART_APART];
+    b->dx[TABLE_MUL_PART_X] = new_rows(b, rows, d[TABLE_MUL_PART_DIM]);
+    KERNEL(b, PLAN_OP_TABLE_MUL_PART,
+           DIMS([TABLE_MUL_PART_TOKENS] = apart ? rows : d[TABLE_MUL_PART_TOKENS],
+                [TABLE_MUL_PART_HEADS] = apart ? 1 : d[TABLE_MUL_PART_HEADS],
+                [TABLE_MUL_PART_DIM] = d[TABLE_MUL_PART_DIM],
+                [TABLE_MUL_PART_SEQ] = d[TABLE_MUL_PART_SEQ],
+                [TABLE_MUL_PART_WIDTH] = d[TABLE_MUL_PART_BACK],
+                [TABLE_MUL_PART_BACK] = d[TABLE_MUL_PART_BACK], [TABLE_MUL_PART_BACK_FROM] = 0,
+                [TABLE_MUL_PART_APART] = 0),
+           NULL, from(b, b->dy[0], d[TABLE_MUL_PART_BACK_FROM]), value(b, TABLE_MUL_PART_TABLE),
+           dx(b, TABLE_MUL_PART_X));
+}
+
+/* What was subtracted gets dy with its sign changed, in a tensor of its own. */
+void plan_sub_backward(const PlanBackward *b) {
+    int64_t rows = dim(b, SUB_ROWS), cols = dim(b, SUB_COLS);
+    b->dx[SUB_A] = plan_run_ref(b->run, b->dy[0]);
+    b->dx[SUB_B] = new_rows(b, rows, cols);
+    KERNEL(b, PLAN_OP_NEGATE_COLUMNS,
+           DIMS([NEGATE_COLUMNS_ROWS] = rows, [NEGATE_COLUMNS_COLS] = cols,
+                [NEGATE_COLUMNS_WIDTH] = dim(b, SUB_BACK), [NEGATE_COLUMNS_FROM] = 0),
+           NULL, dy(b, 0), dx(b, SUB_B));
+}
+
 /* A product of complex numbers is turned back by the conjugate, which PyTorch writes to a table of
  * its own each time. */
 void plan_turn_backward(const PlanBackward *b) {
@@ -208,7 +244,10 @@ static void heads_matmul_da(const PlanBackward *b) {
     int64_t m = d[HEADS_MATMUL_M], n = d[HEADS_MATMUL_N], k = d[HEADS_MATMUL_K],
             inside = d[HEADS_MATMUL_HEADS] * (d[HEADS_MATMUL_B_LAYOUT] & TRANSPOSED ? k : n);
     double no = 0;
-    b->dx[HEADS_MATMUL_A] = like_input(b, HEADS_MATMUL_A, "da");
+    b->dx[HEADS_MATMUL_A] = /* dense, whatever rows a was a part of */
+        plan_run_new_tensor(b->run,
+                            (uint64_t)(d[HEADS_MATMUL_BATCH] * d[HEADS_MATMUL_HEADS] * m * k),
+                            (PlanDtype)input(b, HEADS_MATMUL_A)->dtype, "da");
     KERNEL(
         b, PLAN_OP_HEADS_MATMUL,
         DIMS([HEADS_MATMUL_BATCH] = d[HEADS_MATMUL_BATCH],
@@ -236,6 +275,30 @@ void plan_masked_fill_backward(const PlanBackward *b) {
            DIMS([MASKED_FILL_OUTER] = dim(b, MASKED_FILL_OUTER) * dim(b, MASKED_FILL_INNER),
                 [MASKED_FILL_N] = dim(b, MASKED_FILL_N), [MASKED_FILL_INNER] = 1),
            (double[]){0}, dy(b, 0), value(b, MASKED_FILL_MASK), dx(b, MASKED_FILL_X));
+}
+
+/* Scores get a view of dy, each head's sink the sum of the last numbers of its rows. */
+void plan_join_sinks_backward(const PlanBackward *b) {
+    b->dx[JOIN_SINKS_X] = plan_run_ref(b->run, b->dy[0]);
+    b->dx[JOIN_SINKS_SINK] = like_wanted(b, JOIN_SINKS_SINK, "dsink");
+    if (wanted(b, JOIN_SINKS_SINK)) {
+        KERNEL(b, PLAN_OP_SUM_SINKS, dims(b), NULL, dy(b, 0), dx(b, JOIN_SINKS_SINK));
+    }
+}
+
+/* What each row was lessened by gets the row's sum, of a tensor with all signs changed. */
+void plan_sub_column_backward(const PlanBackward *b) {
+    double one = 1;
+    int64_t rows = dim(b, SUB_COLUMN_ROWS), cols = dim(b, SUB_COLUMN_COLS);
+    b->dx[SUB_COLUMN_X] = plan_run_ref(b->run, b->dy[0]);
+    PlanTensor negative = like_input(b, SUB_COLUMN_X, "negative");
+    KERNEL(b, PLAN_OP_NEGATE_COLUMNS,
+           DIMS([NEGATE_COLUMNS_ROWS] = rows, [NEGATE_COLUMNS_COLS] = cols,
+                [NEGATE_COLUMNS_WIDTH] = cols, [NEGATE_COLUMNS_FROM] = 0),
+           NULL, dy(b, 0), tensor(b, negative));
+    b->dx[SUB_COLUMN_COLUMN] = like_input(b, SUB_COLUMN_COLUMN, "dcolumn");
+    KERNEL(b, PLAN_OP_SUM_COLUMNS, dims(b), &one, tensor(b, negative), dx(b, SUB_COLUMN_COLUMN));
+    plan_run_unref(b->run, negative);
 }
 
 void plan_sum_sequences_backward(const PlanBackward *b, unsigned i, int64_t times, int64_t n) {

@@ -15,7 +15,7 @@ import loss_in_place
 from building_blocks import Shape, loss_of_shifted
 
 
-CAPPED = ("gemma2",)  # whose scores PyTorch's kernel does not cap, so that transformers itself takes "eager" for them
+IN_MEMORY = ("gemma2", "gpt_oss")  # caps or sinks: PyTorch's kernel knows neither, so transformers itself takes "eager"
 
 
 def fields_of(options):
@@ -50,7 +50,7 @@ def make_network(options):
     config.use_cache = bool(options.use_cache)  # Trainer has it so since 5.0, and before leaves what the config says
     if options.use_cache and not options.cache_copied:
         keep_keys_as_they_are()
-    attention = "eager" if config.model_type in CAPPED else "sdpa"
+    attention = "eager" if config.model_type in IN_MEMORY else "sdpa"
     network = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     network.block_classes = tuple({type(m) for m in network.modules() if type(m).__name__ in network._no_split_modules})
     if options.checkpointing == "inside":
