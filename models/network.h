@@ -137,7 +137,7 @@ typedef struct {
     bool loss_in_place;          /* one kernel's, which writes the gradient over what it is given */
     bool logits_shifted;         /* the loss is of a copy without each sequence's last token's */
     bool tied;
-    ModelGelu gelu;      /* gpt */
+    ModelGelu gelu;      /* gpt, and t5's gate */
     bool no_bias;        /* gpt, mpt: no layer has one */
     bool alibi;          /* gpt, mpt: slopes on attention's scores instead of learned positions */
     bool mask_buffers;   /* gpt: each block holds a causal mask [seq, seq], as minGPT's do */
@@ -166,7 +166,7 @@ typedef struct {
     uint64_t target_seq;    /* t5: tokens of the decoder's sequences; 0: as many as the encoder's */
     bool gated;             /* t5: the block's hidden layer is a gated GELU instead of a ReLU */
     bool scores_in_memory;  /* attention in plain tensors instead of one kernel */
-    bool wide_softmax;      /* llama: their softmax is in fp32, as transformers' Llama writes it */
+    bool wide_softmax;      /* llama, t5: their softmax is in fp32, as transformers writes it */
 } ModelNetwork;
 
 ModelNetwork *model_network_read(const char *text, gsize length, const char *file_name,

@@ -281,8 +281,8 @@ static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
         {in_memory && n->heads > 1 && width_of_head(n) == 1, "heads",
          "heads of one number are not planned with their scores in memory, for PyTorch sees their "
          "rows as columns; set attention = kernel, or fewer or wider heads"},
-        {n->wide_softmax && n->family != &model_llama, "attention",
-         "attention = math-fp32 is of family llama; set attention = math"},
+        {n->wide_softmax && n->family != &model_llama && n->family != &model_t5, "attention",
+         "attention = math-fp32 is of families llama and t5; set attention = math"},
         {n->rope == MODEL_ROPE_COMPLEX && in_memory, "rope",
          "rope = complex is known with attention's kernel alone; set attention = kernel, or rope = "
          "real"},
@@ -341,6 +341,8 @@ static bool modules_fit(const ModelNetwork *n, const PlanIni *ini, GError **erro
     const Rule rules[] = {
         {n->gate == MODEL_GATE_NONE && n->code != MODEL_CODE_TRANSFORMERS, "gate",
          "gate = none is known of transformers' own modules; set code = transformers"},
+        {n->family == &model_t5 && !n->gated && n->gelu != MODEL_GELU_TANH, "gelu",
+         "T5's hidden layer has a GELU where it is gated; set gated = yes"},
         {n->experts && n->gate != MODEL_GATE_SILU, "gate",
          "experts are opened by SiLU; set gate = silu"},
         {n->residual_scale && n->norm_at != MODEL_NORM_BEFORE, "residual_scale",

@@ -15,7 +15,8 @@ typedef struct {
     ModelWalk walk;    /* of the stack at hand: the encoder's tokens, or the decoder's targets */
     ModelWalk encoder; /* of what the decoder looks back at */
     uint64_t heads, head_dim, ffn, vocab;
-    bool gated, in_memory;
+    ModelGelu gelu; /* of the gate, where there is one */
+    bool gated, in_memory, wide_softmax;
 } T5;
 
 typedef struct {
@@ -141,6 +142,7 @@ static uint32_t run_attention(const T5 *t5, const Attention *a, uint32_t x, uint
                                 .v_stride = inner,
                                 .scale = 1,
                                 .in_memory = t5->in_memory,
+                                .wide_softmax = t5->wide_softmax,
                                 .bias = bias,
                                 .mask = PLAN_NONE};
     uint32_t arguments[] = {x, memory, bias};
@@ -166,7 +168,7 @@ static uint32_t run_mlp(const T5 *t5, const Block *block, uint32_t x) {
     plan_graph_enter(w->graph, block->mlp, &x, 1);
     if (t5->gated) {
         uint32_t gate = model_run_linear(w, &block->gate, x, t5->ffn, w->width);
-        uint32_t open = model_run_elementwise(w, PLAN_OP_GELU_TANH, gate, PLAN_NONE, n);
+        uint32_t open = model_run_gelu(w, t5->gelu, gate, n);
         uint32_t up = model_run_linear(w, &block->up, x, t5->ffn, w->width);
         hidden = model_run_elementwise(w, PLAN_OP_MUL, open, up, n);
     } else {
@@ -300,8 +302,10 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
              .head_dim = network->head_dim ? network->head_dim : network->width / network->heads,
              .ffn = network->ffn,
              .vocab = network->vocab,
+             .gelu = network->gelu,
              .gated = network->gated,
-             .in_memory = network->scores_in_memory};
+             .in_memory = network->scores_in_memory,
+             .wide_softmax = network->wide_softmax};
     g_autofree Block *encoder = g_new(Block, network->layers);
     g_autofree Block *decoder = g_new(Block, network->layers);
     Network parts = {.encoder = encoder, .decoder = decoder};
@@ -312,6 +316,6 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
 
 const ModelFamily model_t5 = {
     "t5",
-    "layers width heads vocab seq ffn|target_seq head_dim tied gated attention "
+    "layers width heads vocab seq ffn|target_seq head_dim tied gated gelu attention "
     "dropout loss loss_at logits_held",
     emit};

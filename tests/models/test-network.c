@@ -460,6 +460,24 @@ static void softmax_in_fp32(void) {
     }
 }
 
+/* transformers' T5: a softmax in fp32 in each attention, and gelu_new in Python in each gate. */
+static void t5_of_transformers(void) {
+    static const char *const keys[] = {"", "gelu=ops\nattention=math-fp32\n"};
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
+        g_autofree char *text = g_strconcat("[network]\nfamily=t5\nlayers=3\nwidth=8\nheads=2\n"
+                                            "ffn=12\nvocab=4\nseq=4\ngated=yes\n",
+                                            keys[i], NULL);
+        g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), "n.ini", NULL);
+        ModelPass pass = {.batch = 2, .dtype = PLAN_BF16};
+        g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, NULL);
+        uint32_t all = graph->steps.len;
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_SOFTMAX), ==, 9);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_CAST), ==, i ? 18 : 0);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_GELU_TANH), ==, i ? 0 : 6);
+        g_assert_cmpuint(count_ops(graph, 0, all, PLAN_OP_TANH), ==, i ? 6 : 0);
+    }
+}
+
 /* T5's attention is written out unless a kernel is asked for, which takes the bias; attention to
  * the encoder's output has none. */
 static void attention_of_t5(void) {
@@ -497,6 +515,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network/q, k and v joined", q_k_and_v_joined);
     g_test_add_func("/models/network/norms behind", norms_behind);
     g_test_add_func("/models/network/softmax in fp32", softmax_in_fp32);
+    g_test_add_func("/network/t5-of-transformers", t5_of_transformers);
     g_test_add_func("/models/network/attention of T5", attention_of_t5);
     return g_test_run();
 }
