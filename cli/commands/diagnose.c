@@ -58,7 +58,7 @@ int cmd_diagnose(int argc, char **argv) {
     int rank = CLI_NOT_GIVEN;
     const GOptionEntry entries[] = {
         {"cluster", 'c', 0, G_OPTION_ARG_STRING, &cluster,
-         "the machine to predict on (default: the one that the trace names)", "C"},
+         "the machine to predict on, by name or file (default: the one that a trace names)", "C"},
         {"rank", 'r', 0, G_OPTION_ARG_INT, &rank,
          "the rank of a trace (default: memory of the fullest recorded, times of the one that "
          "waits least for others)",
