@@ -25,6 +25,7 @@ static const char *never_compiled(const ModelNetwork *network) {
            : network->no_rope_every ? "no_rope_every"
            : network->gate_up_joined             ? "gate_up = joined"
            : network->norms_from_one             ? "norm_weight = from-one"
+           : network->norms_bare                 ? "norm_weight = none"
            : network->gate != MODEL_GATE_SILU    ? "gate = gelu or none"
            : network->norm_at == MODEL_NORM_BOTH ? "norm_at = both"
            : network->global_every               ? "global_every"

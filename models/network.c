@@ -119,7 +119,6 @@ static const struct {
     {"loss_in_place", "yes", "no", offsetof(ModelNetwork, loss_in_place)},
     {"logits_shifted", "yes", "no", offsetof(ModelNetwork, logits_shifted)},
     {"mask_buffers", "yes", "no", offsetof(ModelNetwork, mask_buffers)},
-    {"norm_weight", "from-one", "plain", offsetof(ModelNetwork, norms_from_one)},
     {"gate_up", "joined", "apart", offsetof(ModelNetwork, gate_up_joined)},
     {"block", "sequential", "parallel", offsetof(ModelNetwork, sequential)},
     {"gated", "yes", "no", offsetof(ModelNetwork, gated)},
@@ -230,6 +229,15 @@ static bool read_attention(ModelNetwork *network, const PlanIni *ini, const Plan
     return word >= 0;
 }
 
+static bool read_norm_weight(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
+                             GError **error) {
+    static const char *const words[] = {"plain", "from-one", "none", NULL};
+    int word = read_word(ini, entry, words, error);
+    network->norms_from_one = word == 1;
+    network->norms_bare = word == 2;
+    return word >= 0;
+}
+
 static bool read_rope_scaling(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                               GError **error) {
     static const char *const words[] = {"linear", "dynamic", "yarn", "longrope", "llama3", NULL};
@@ -262,6 +270,9 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     }
     if (g_str_equal(entry->key, "attention")) {
         return read_attention(network, ini, entry, error);
+    }
+    if (g_str_equal(entry->key, "norm_weight")) {
+        return read_norm_weight(network, ini, entry, error);
     }
     if (g_str_equal(entry->key, "rope_scaling")) {
         return read_rope_scaling(network, ini, entry, error);

@@ -149,6 +149,7 @@ typedef struct {
     ModelNormAt norm_at; /* llama */
     ModelGate gate;      /* llama */
     bool norms_from_one; /* llama: RMSNorm multiplies by 1 + weight */
+    bool norms_bare;     /* llama: its norms are LayerNorms that multiply by nothing: OLMo */
     bool gate_up_joined; /* llama: one layer for the hidden layer's gate and its other half */
     /* llama: numbers that multiply; 0: none does, and attention's own scale for its scores. */
     double embed_scale, attention_scale, residual_scale, logits_scale;

@@ -194,6 +194,15 @@ static bool is_gemma2(const ModelNetwork *n) {
            !n->local_rope_base && !n->cache && n->window_by == MODEL_WINDOW_BY_MASK;
 }
 
+/* A Llama otherwise. */
+static bool is_first_olmo(const ModelNetwork *n) {
+    return n->norms_bare && n->code == MODEL_CODE_TRANSFORMERS && n->norm_at == MODEL_NORM_BEFORE &&
+           n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU && !n->experts &&
+           !n->window && !n->global_every && !n->no_rope_every && !n->residual_scale &&
+           !n->embed_scale && !n->logits_scale && !n->gate_up_joined && !n->qkv_bias &&
+           !n->scores_in_memory;
+}
+
 /* All of what makes one, whose experts and attention are not to be had without each other. */
 static bool is_gpt_oss(const ModelNetwork *n) {
     bool in_groups = n->kv_heads > 1 && n->kv_heads < n->heads;
@@ -294,6 +303,9 @@ static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
          n->attention_cap ? "attention_cap" : "logits_cap",
          "attention_cap and logits_cap are known of transformers' own Gemma 2 alone, all of it; "
          "leave them out"},
+        {n->norms_bare && !is_first_olmo(n), "norm_weight",
+         "norm_weight = none is known of transformers' own OLMo alone, a Llama otherwise; set "
+         "norm_weight = plain"},
         {n->sinks && !is_gpt_oss(n), "sinks",
          "sinks are known of transformers' own gpt-oss alone, all of it; set sinks = no"},
         {n->window && in_memory && !n->attention_cap && !n->sinks, "window",

@@ -84,7 +84,7 @@ static void append_code(const ModelConfig *c, const char *model_type) {
     static const char *const recorded[] = {
         "llama",   "mistral",   "qwen2", "qwen3",       "mixtral", "qwen3_moe", "granite",
         "smollm3", "phi3",      "gemma", "gemma3_text", "exaone4", "arcee",     "olmoe",
-        "gemma2",  "ministral", "olmo2", "olmo3",       "gpt_oss", NULL};
+        "gemma2",  "ministral", "olmo2", "olmo3",       "gpt_oss", "olmo",      NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
@@ -171,6 +171,7 @@ static const Type types[] = {
      model_config_rest_of_deepseek_v3},
     {"kimi_k2", "llama", DEEPSEEK_NUMBERS, "attention_dropout:0", false,
      model_config_rest_of_deepseek_v3},
+    {"olmo", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo},
     {"olmo2", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_llama},
     {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
     {"exaone4", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim?", "attention_dropout:0", false,
@@ -224,7 +225,6 @@ static const struct {
      "has a LayerNorm before a hidden layer with a gate, and rotates a part of each head"},
     {"nemotron", "has a LayerNorm of one more than its weights, and a squared ReLU"},
     {"apertus", "has the activation xIELU"},
-    {"olmo", "has norms without weights"},
     {"hunyuan_v1_dense", "norms queries and keys behind their rotation"},
     {"ministral3", "multiplies queries by how far behind the first training's length they stand"},
     {"glm4_moe", "rotates a part of each head, beside experts scored by sigmoids"},

@@ -27,6 +27,8 @@ static void append_norms(const ModelConfig *c, const char *model_type) {
         g_string_append(c->ini, "qk_norm = head\nnorm_at = after\n");
     } else if (g_str_equal(model_type, "olmoe")) {
         g_string_append(c->ini, "qk_norm = width\n");
+    } else if (g_str_equal(model_type, "olmo")) {
+        g_string_append(c->ini, "norm_weight = none\n");
     } else if (g_str_has_prefix(model_type, "olmo")) {
         g_string_append(c->ini, "qk_norm = width\nnorm_at = after\n");
     }
@@ -276,6 +278,14 @@ bool model_config_rest_of_gemma2(const ModelConfig *c) {
     g_string_append(c->ini, "norm_at = both\nattention = math-fp32\n");
     return append_gemma(c, "hidden_activation") && layer_types_are_every(c, every) &&
            append_llama(c) && model_config_rope(c);
+}
+
+/* Whose q, k and v may be clamped in place, which keeps copies of them. */
+bool model_config_rest_of_olmo(const ModelConfig *c) {
+    if (model_config_field(c, "clip_qkv")) {
+        return model_config_not_known(c, "clip_qkv is not known");
+    }
+    return model_config_rest_of_llama(c);
 }
 
 /* OLMo 2's blocks, of which each fourth looks back all the way. Both kinds have one base, and

@@ -84,15 +84,17 @@ typedef struct {
     uint32_t q, k, v;
 } Heads;
 
-/* As OLMo 2 has it: all three rows are there before heads are seen. */
+/* As OLMo has it, and with norms OLMo 2: all three rows are there before heads are seen. */
 static Heads run_layers_before_heads(const ModelLlama *llama, const ModelLlamaBlock *block,
                                      const ModelAttention *attention, uint32_t x) {
     const ModelWalk *w = &llama->walk;
     uint64_t q_width = llama->heads * llama->head_dim, width = llama->kv_heads * llama->head_dim;
     uint32_t q = model_run_linear(w, &block->q, x, q_width, w->width);
-    q = model_run_rmsnorm_of(w, &block->q_norm, q, w->rows, q_width, llama->norm_eps);
+    bool is_normed = llama->qk_norm == MODEL_QK_NORM_WIDTH;
+    q = is_normed ? model_run_rmsnorm_of(w, &block->q_norm, q, w->rows, q_width, llama->norm_eps)
+                  : q;
     uint32_t k = model_run_linear(w, &block->k, x, width, w->width);
-    k = model_run_rmsnorm_of(w, &block->k_norm, k, w->rows, width, llama->norm_eps);
+    k = is_normed ? model_run_rmsnorm_of(w, &block->k_norm, k, w->rows, width, llama->norm_eps) : k;
     uint32_t v = model_run_linear(w, &block->v, x, width, w->width);
     q = model_run_heads(w, attention, q, 'q');
     k = model_run_heads(w, attention, k, 'k');
@@ -103,7 +105,7 @@ static Heads run_layers_before_heads(const ModelLlama *llama, const ModelLlamaBl
 static Heads run_layers(const ModelLlama *llama, const ModelLlamaBlock *block,
                         const ModelAttention *attention, uint32_t own, uint32_t x) {
     const ModelWalk *w = &llama->walk;
-    if (llama->transformers && llama->qk_norm == MODEL_QK_NORM_WIDTH) {
+    if (llama->transformers && (llama->qk_norm == MODEL_QK_NORM_WIDTH || w->norms_bare)) {
         return run_layers_before_heads(llama, block, attention, x);
     }
     uint32_t read = model_llama_read_by_columns(llama, x);

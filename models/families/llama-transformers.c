@@ -179,6 +179,7 @@ const char *model_llama_prefix(const ModelNetwork *network) {
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
            : network->sinks                         ? "GptOss"
            : network->attention_cap                 ? "Gemma2"
+           : network->norms_bare                    ? "Olmo"
            : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
            : model_llama_is_olmo(network)           ? (network->global_every ? "Olmo3" : "Olmo2")
            : network->norm_at == MODEL_NORM_AFTER   ? "Exaone4"

@@ -335,7 +335,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     bool in_ops = graph->kernels.style == PLAN_KERNELS_EAGER && graph->pipeline.n_stages == 1;
     shape.rotary.is_halved = network->sinks;
     shape.walk.norms_wide = shape.rotary.is_wide = shape.local_rotary.is_wide =
-        shape.transformers && model_llama_is_olmo(network) && in_ops;
+        shape.transformers && (model_llama_is_olmo(network) || network->norms_bare) && in_ops;
     graph->has_wide_inputs = shape.rotary.is_wide;
     shape.walk.norms_wide |= network->sinks && in_ops;
     shape.names = shape.transformers ? &transformers_names : &own_names;

@@ -25,6 +25,12 @@ ModelLayer model_layernorm(const ModelWalk *w, uint32_t parent, const char *name
 }
 
 ModelLayer model_rmsnorm_of(const ModelWalk *w, uint32_t parent, const char *name, uint64_t width) {
+    if (w->norms_bare) {
+        return (ModelLayer){.module =
+                                plan_graph_module(w->graph, parent, name, "OlmoLayerNorm", false),
+                            .weight = PLAN_NONE,
+                            .bias = PLAN_NONE};
+    }
     return norm(w, parent, name, "RMSNorm", width, w->norms_from_one ? 0 : 1);
 }
 
@@ -129,12 +135,27 @@ static uint32_t run_rmsnorm_from_one(const ModelWalk *w, const ModelLayer *layer
     return model_run_like(w, y, x);
 }
 
+/* OLMo's: of a copy of x in fp32, by nothing, and rounded. */
+static uint32_t run_bare_layernorm(const ModelWalk *w, uint32_t x, uint64_t rows, uint64_t width) {
+    PlanGraphResult results[] = {{PLAN_FP32, rows * width}, {PLAN_FP32, rows}, {PLAN_FP32, rows}};
+    uint32_t wide = model_run_widen(w, x);
+    uint32_t y = plan_graph_op_making(
+        w->graph, PLAN_OP_LAYERNORM, (uint32_t[]){wide, PLAN_NONE, PLAN_NONE}, results,
+        (int64_t[]){[LAYERNORM_ROWS] = (int64_t)rows, [LAYERNORM_WIDTH] = (int64_t)width},
+        &USUAL_EPS);
+    if (wide != x) {
+        plan_graph_let_go_after(w->graph, wide, y + 2); /* an argument, after what is dropped */
+    }
+    return model_run_like(w, y, x);
+}
+
 uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                               uint64_t rows, uint64_t width, double eps) {
     PlanGraphResult results[] = {{w->graph->dtype, rows * width}, {PLAN_FP32, rows}};
     int64_t shape[] = {[RMSNORM_ROWS] = (int64_t)rows, [RMSNORM_WIDTH] = (int64_t)width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
-    uint32_t y = w->norms_from_one ? run_rmsnorm_from_one(w, layer, x, rows, width, eps)
+    uint32_t y = w->norms_bare       ? run_bare_layernorm(w, x, rows, width)
+                 : w->norms_from_one ? run_rmsnorm_from_one(w, layer, x, rows, width, eps)
                  : !w->graph->now.fused && w->graph->kernels.rms_norm_of_ops
                      ? run_rmsnorm_of_ops(w, layer, x, rows, width, eps)
                      : plan_graph_op_making(w->graph, PLAN_OP_RMSNORM,

@@ -329,6 +329,13 @@ static void cache(void) {
                  2, 2e-3);
 }
 
+/* Norms that multiply by nothing. */
+static void bare_norms(void) {
+    gradients_of("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\n"
+                 "vocab=11\nseq=9\ncode=transformers\nnorm_weight=none\n",
+                 2, 2e-3);
+}
+
 /* Whose experts a token goes to all, so that no difference chooses others. */
 static void sinks(void) {
     gradients_of("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nvocab=11\n"
@@ -544,6 +551,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/of latent attention", latent);
     g_test_add_func("/exec/gradients/of keys and values that are copied", cache);
     g_test_add_func("/exec/gradients/of sinks, and experts with limits", sinks);
+    g_test_add_func("/exec/gradients/of norms without weights", bare_norms);
     g_test_add_func("/exec/gradients/of compiled blocks", compiled);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);

@@ -134,9 +134,10 @@ static void bad_configs(void) {
          "swiglu_limit other than 7 is not known"},
         {SMALL("gpt_oss", "\"layer_types\": [\"full_attention\"], \"sliding_window\": 8"),
          "full_attention at each 2-th block and sliding_attention elsewhere; block 1 differs"},
-        {SMALL("olmo", "\"clip_qkv\": null"),
-         "model_type 'olmo' is not known: it has norms without weights, which is not planned; any "
-         "other network can be traced"},
+        {SMALL("olmo", "\"clip_qkv\": 8.0"), "clip_qkv is not known"},
+        {SMALL("apertus", "\"clip_qkv\": null"), "model_type 'apertus' is not known: it has the "
+                                                 "activation xIELU, which is not planned; any "
+                                                 "other network can be traced"},
         {SMALL("gemma2", "\"attn_logit_softcapping\": null"),
          "a Gemma 2 whose attn_logit_softcapping is null is not known"},
         {SMALL("gemma2", "\"final_logit_softcapping\": null"),

@@ -55,6 +55,9 @@ static void bad_files(void) {
          "code=transformers\nlogits_cap=30\n",
          "n.ini:10: attention_cap and logits_cap are known of transformers' own Gemma 2 alone"},
         {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
+         "norm_weight=none\n",
+         "n.ini:9: norm_weight = none is known of transformers' own OLMo alone"},
+        {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
          "code=transformers\nsinks=yes\n",
          "n.ini:10: sinks are known of transformers' own gpt-oss alone"},
         {"[network]\nfamily=mlp\nlayers=0\nwidth=8\nseq=1\n", "n.ini:3: layers must be"},
