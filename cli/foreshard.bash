@@ -3,20 +3,34 @@
 # Installed where bash-completion finds it; from a build tree: source cli/foreshard.bash. It asks
 # foreshard itself, so it knows what the program at hand knows.
 
-_foreshard_choices() { # of an option of a command, as its help has them: "(none|full; default full)"
+_foreshard_choices() { # of an option of a command, as its help has them: "(none every=K N; default none)"
     "$1" "$2" --help-all 2>/dev/null |
         awk -v option="$3" '
             /^  -/ { here = index($0, option "=") > 0 }
             here { text = text " " $0 }
-            END { if (match(text, /\([a-z0-9|, -]*;/)) print substr(text, RSTART + 1, RLENGTH - 2) }' |
-        tr -s '|, ' '\n'
+            END {
+                if (match(text, /\([A-Za-z0-9|, =_-]*; +default/)) {
+                    text = substr(text, RSTART + 1, RLENGTH - 1)
+                    sub(/; +default$/, "", text)
+                    print text
+                }
+            }' |
+        tr -s '|, ' '\n' | sed -E '/^[A-Z]+$/d; s/=[A-Z]+$/=/' # N, TEXT: a user's own, of which nothing can be offered
 }
 
 _foreshard() {
     local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]}
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=
-    [[ $word == = ]] && word='' # of "--sharding=" bash makes two words, of "--sharding=h" three
-    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}
+    local key=0 flag knob='' listed=''
+    [[ $before == = ]] && key=$((COMP_CWORD - 2)) # of "--sharding=" bash makes two words, of "--sharding=h" three
+    [[ $word == = ]] && key=$((COMP_CWORD - 1)) && word=''
+    if ((key)); then
+        before=${COMP_WORDS[key]} flag=${COMP_WORDS[key - 1]}
+        [[ $flag == = ]] && flag=${COMP_WORDS[key - 2]}
+        if [[ $flag == --knob || $flag == -k ]]; then # its values are those of the option, behind commas
+            knob=yes before=--${before//_/-} listed=${word%"${word##*,}"} word=${word##*,}
+        fi
+    fi
     if ((COMP_CWORD == 1)) || [[ $command == help ]]; then
         words=$("$program" --help 2>/dev/null | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')
     elif [[ $word == -* ]]; then
@@ -32,8 +46,9 @@ _foreshard() {
         compopt -o nospace 2>/dev/null
     elif [[ $before == --device && $command =~ ^(run|rehearse|calibrate)$ ]]; then
         words='host cuda'
-    elif [[ $before == --* ]]; then
+    elif [[ $before == --* || $key != 0 ]]; then
         words=$(_foreshard_choices "$program" "$command" "$before")
+        [[ $words == *=* ]] && compopt -o nospace 2>/dev/null
     elif [[ $command == explain && $COMP_CWORD == 2 ]]; then # it names its keys to whoever asks for none of them
         words="shardings $("$program" explain '?' gpt-toy 2>&1 | sed -n -E '/^  time /,/^  what is held /{ /^  what is held /!s/^.{19}//p }' | tr -d ,)"
     elif [[ $command == list ]]; then
@@ -41,8 +56,8 @@ _foreshard() {
     elif [[ $command =~ ^(plan|units|predict|choose|run|rehearse|plot|diagnose|explain)$ ]]; then
         words=$("$program" list networks --names 2>/dev/null)
     fi
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
-    ((COMP_CWORD > 1)) && [[ $word != -* ]] && mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word")
+    mapfile -t COMPREPLY < <(compgen -P "$listed" -W "$words" -- "$word")
+    ((COMP_CWORD > 1)) && [[ $word != -* && -z $knob ]] && mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word")
 }
 
 complete -o filenames -F _foreshard foreshard
