@@ -56,7 +56,7 @@ static bool tensors_are_countable(const ModelNetwork *network, uint64_t batch, u
 
 static bool parameters_are_countable(const PlanGraph *graph, const char *name, GError **error) {
     uint64_t left = MOST_PARAMETERS / graph->pipeline.n_stages; /* each stage's */
-    for (guint i = 0; i < graph->parameters->len; i++) {
+    for (guint i = 0; i < graph->parameters.len; i++) {
         uint64_t elements = plan_graph_parameter_at(graph, i)->elements;
         if (elements > left) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -160,7 +160,7 @@ static PlanGraphTrained trained_of(const PlanStrategy *s, GRegex *frozen, GRegex
 /* bitsandbytes cuts off what does not fill the last element. */
 static bool fills_storage(const PlanGraph *graph, GError **error) {
     uint64_t each = 2 * plan_dtype_bytes(graph->trained.stored);
-    for (guint i = 0; i < graph->parameters->len; i++) {
+    for (guint i = 0; i < graph->parameters.len; i++) {
         const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         if (p->numbers % each) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -178,7 +178,7 @@ static bool fills_storage(const PlanGraph *graph, GError **error) {
 /* Else a slip of the pen would be planned as a run that trains everything, or nothing. */
 static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GError **error) {
     unsigned n_trained = 0, n_adapters = 0, n_named = 0;
-    for (guint i = 0; i < graph->parameters->len; i++) {
+    for (guint i = 0; i < graph->parameters.len; i++) {
         const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         n_trained += !p->frozen;
         n_named += p->named_frozen;
@@ -207,7 +207,7 @@ static bool trains_as_asked(const PlanGraph *graph, const PlanStrategy *s, GErro
 }
 
 static bool ignores_as_asked(const PlanGraph *graph, const PlanStrategy *s, GError **error) {
-    guint n = graph->parameters->len, n_ignored = 0;
+    guint n = graph->parameters.len, n_ignored = 0;
     for (guint i = 0; i < n; i++) {
         n_ignored += plan_graph_parameter_at(graph, i)->ignored;
     }
@@ -224,7 +224,7 @@ static bool ignores_as_asked(const PlanGraph *graph, const PlanStrategy *s, GErr
 
 /* A weight in 4 bits has no gradient to give. */
 static bool joins_four_bits(const PlanGraph *graph, const bool *joined, GError **error) {
-    for (guint i = 0; i < graph->parameters->len; i++) {
+    for (guint i = 0; i < graph->parameters.len; i++) {
         const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         if (joined[i] && p->numbers) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
@@ -261,7 +261,7 @@ static bool compiles_idle_checkpoint(const PlanGraph *graph, const PlanStrategy 
     bool may_be = s->kernels == PLAN_KERNELS_COMPILED &&
                   s->checkpointing.choice != PLAN_CHECKPOINTING_NONE &&
                   (s->lora_rank || s->freeze.choice == PLAN_FREEZE_MODULE);
-    for (guint i = 0; i < graph->modules->len && may_be; i++) {
+    for (guint i = 0; i < graph->modules.len && may_be; i++) {
         const PlanGraphModule *module = plan_graph_module_at(graph, i);
         if (module->is_block && !wants_gradients(graph, i)) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,

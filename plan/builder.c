@@ -20,17 +20,17 @@ void plan_builder_clear(PlanBuilder *builder) {
     plan_vector_clear(&builder->live);
 }
 
-/* FSDP2's plans come close to it, FSDP1's have half as many operands, DDP's a few more. */
-void plan_builder_expect(PlanBuilder *builder, uint32_t n) {
+void plan_builder_expect(PlanBuilder *builder, const PlanBuilderGrowth *growth, uint32_t n,
+                         uint32_t n_dims) {
     plan_vector_reserve(&builder->sections[PLAN_SECTION_CONSTRUCT], n);
-    plan_vector_reserve(&builder->sections[PLAN_SECTION_FIRST], 12 * n);
-    plan_vector_reserve(&builder->buffers, 10 * n);
-    plan_vector_reserve(&builder->live, 10 * n);
-    plan_vector_reserve(&builder->ops, 6 * n);
-    plan_vector_reserve(&builder->dims, 12 * n);
-    plan_vector_reserve(&builder->attrs, 3 * n);
-    plan_vector_reserve(&builder->operands, 32 * n);
-    plan_vector_reserve(&builder->parts, 4 * n);
+    plan_vector_reserve(&builder->sections[PLAN_SECTION_FIRST], growth->instrs * n);
+    plan_vector_reserve(&builder->buffers, growth->buffers * n);
+    plan_vector_reserve(&builder->live, growth->buffers * n);
+    plan_vector_reserve(&builder->ops, growth->ops * n);
+    plan_vector_reserve(&builder->dims, growth->dims * n_dims);
+    plan_vector_reserve(&builder->attrs, growth->attrs * n);
+    plan_vector_reserve(&builder->operands, growth->operands * n);
+    plan_vector_reserve(&builder->parts, growth->parts * n);
 }
 
 static uint32_t about(uint32_t n) {

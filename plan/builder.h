@@ -41,9 +41,17 @@ typedef struct {
 void plan_builder_init(PlanBuilder *builder, PlanArena *arena);
 void plan_builder_clear(PlanBuilder *builder);
 
-/* Reserves room, so that arrays need not be moved as they grow: for what n ops and parameters of a
- * graph usually become, or for about as much as another role has. */
-void plan_builder_expect(PlanBuilder *builder, uint32_t n);
+/* What ops and parameters of a graph usually become: so many of each for one of them; and how many
+ * dims of the role's ops for one of the graph's. */
+typedef struct {
+    uint8_t instrs, buffers, ops, operands, parts, attrs;
+    uint8_t dims;
+} PlanBuilderGrowth;
+
+/* Reserves room, so that arrays need not be moved as they grow: for n ops and parameters of a graph
+ * whose ops have n_dims dims, or for about as much as another role has. */
+void plan_builder_expect(PlanBuilder *builder, const PlanBuilderGrowth *growth, uint32_t n,
+                         uint32_t n_dims);
 void plan_builder_expect_like(PlanBuilder *builder, const PlanRole *role);
 
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section);

@@ -54,6 +54,13 @@ __attribute__((cold)) gpointer plan_vector_grow(PlanArena *arena, gpointer items
 
 #define plan_vector_last(v) (&(v)->items[(v)->len - 1])
 
+/* Gives back the room that a vector on the heap has beyond its items. */
+#define plan_vector_trim(v)                                                                        \
+    do {                                                                                           \
+        (v)->items = g_realloc((v)->items, (v)->len * sizeof *(v)->items);                         \
+        (v)->room = (v)->len;                                                                      \
+    } while (0)
+
 /* Frees the items of a vector on the heap. */
 #define plan_vector_clear(v)                                                                       \
     do {                                                                                           \

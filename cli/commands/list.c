@@ -48,7 +48,7 @@ static bool show_network(const char *name, const char *path, JsonBuilder *json, 
         return false;
     }
     uint64_t parameters = 0;
-    for (guint i = 0; i < graph->parameters->len; i++) {
+    for (guint i = 0; i < graph->parameters.len; i++) {
         parameters += plan_graph_parameter_at(graph, i)->elements;
     }
     if (json) {

@@ -70,7 +70,7 @@ static uint32_t let_go_of_masks_first(const ModelLlama *llama, uint32_t embedded
 /* Each attention's sinks are made behind its layers, though it names them before those. */
 static void make_sinks_late(const ModelLlama *llama, const ModelLlamaBlock *blocks, uint64_t n) {
     const PlanGraph *graph = llama->walk.graph;
-    for (uint32_t p = 0; p < graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < graph->parameters.len; p++) {
         g_array_append_val(graph->made, p);
     }
     for (uint64_t i = 0; i < n; i++) {

@@ -140,7 +140,7 @@ static const PlanGraphOp *op_of(const PlanRun *run, const PlanNode *node) {
 
 /* FSDP1's: a parameter is what a node takes from the flat tensor. */
 static PlanTracedTarget target_in_flat(const PlanRun *run, PlanEdge edge) {
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         PlanEdge producer = run->producer_of_parameter[p];
         if (producer.node == edge.node && producer.slot == edge.slot) {
             return (PlanTracedTarget){.is_parameter = true, .index = p};

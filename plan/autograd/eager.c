@@ -56,6 +56,14 @@ PlanTensor plan_run_ref(PlanRun *run, PlanTensor tensor) {
     return tensor;
 }
 
+/* The last storages go once nothing refers to them, so that a step takes the numbers of the one
+ * before. */
+static void forget_last(PlanRun *run) {
+    while (run->storages.len && plan_vector_last(&run->storages)->refs == 0) {
+        run->storages.len--;
+    }
+}
+
 void plan_run_unref(PlanRun *run, PlanTensor tensor) {
     if (tensor.storage == PLAN_NONE) {
         return;
@@ -64,6 +72,7 @@ void plan_run_unref(PlanRun *run, PlanTensor tensor) {
     g_assert(storage->refs > 0);
     if (--storage->refs == 0) {
         plan_builder_free(&run->builder, storage->buffer);
+        forget_last(run);
     }
 }
 
@@ -401,7 +410,7 @@ static void leave(PlanRun *run, const PlanGraphStep *step) {
 /* Plays a step of forward, without recording it for autograd. */
 void plan_run_step(PlanRun *run, uint32_t id) {
     const PlanGraphStep *step = plan_graph_step_at(run->graph, id);
-    switch (step->kind) {
+    switch ((PlanGraphStepKind)step->kind) {
     case PLAN_STEP_ENTER:
         enter(run, id, step);
         break;

@@ -61,7 +61,7 @@ static void quantize_magnitudes(PlanRun *run, PlanFourBit *state, int64_t n_bloc
 
 static void begin_states(PlanRun *run) {
     if (!run->four_bit.of_parameter) {
-        run->four_bit.of_parameter = g_new0(PlanFourBit, run->graph->parameters->len);
+        run->four_bit.of_parameter = g_new0(PlanFourBit, run->graph->parameters.len);
         run->four_bit.map = PLAN_NONE;
     }
 }

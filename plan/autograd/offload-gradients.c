@@ -122,7 +122,7 @@ static void add_up(PlanRun *run, unsigned which, uint32_t n, uint64_t ranks, dou
 }
 
 static void scale(PlanRun *run, double plus) {
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         Part part = part_of(run, p);
         if (part.elements) {
             on_host(run, PLAN_OP_HOST_CLIP, PLAN_AXIS_NONE,
@@ -138,7 +138,7 @@ static void scale(PlanRun *run, double plus) {
 /* Returns how many norms there are. Where a place is kept for those of nothing, they are zero. */
 static uint32_t norms_of_parts(PlanRun *run, bool also_empty) {
     uint32_t n = 0;
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         if (plan_run_is_frozen(run, p)) {
             continue;
         }

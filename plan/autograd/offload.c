@@ -104,7 +104,7 @@ uint32_t plan_offload_slot(const PlanRun *run, uint32_t parameter, PlanOnHost wh
 }
 
 uint32_t plan_offload_slots_end(const PlanRun *run) {
-    return run->modules.n_checkpointed + run->graph->parameters->len * PLAN_N_ON_HOST;
+    return run->modules.n_checkpointed + run->graph->parameters.len * PLAN_N_ON_HOST;
 }
 
 static bool is_adam(const PlanStrategy *s) {

@@ -39,7 +39,7 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
     run->builder.fills = strategy->deterministic == PLAN_DETERMINISTIC_YES;
     plan_assign_units(run);
     run->modules.is_checkpointed = plan_choose_checkpoints(graph, strategy);
-    for (uint32_t m = 0; m < graph->modules->len; m++) {
+    for (uint32_t m = 0; m < graph->modules.len; m++) {
         run->modules.n_checkpointed += run->modules.is_checkpointed[m];
     }
     run->modules.checkpoints_reenter = strategy->flavour == PLAN_FLAVOUR_FSDP1 &&
@@ -52,7 +52,7 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
                                 (strategy->pipeline > 1 ? n_names(plan_stage_lanes) : 0));
     run->lanes.async = (uint8_t)(run->lanes.ring + (strategy->context > 1));
     run->lanes.expert = (uint8_t)(run->lanes.async + (strategy->async_tensor == PLAN_YES));
-    uint32_t n_values = graph->values.len, n_parameters = graph->parameters->len;
+    uint32_t n_values = graph->values.len, n_parameters = graph->parameters.len;
     run->tape.storage_of_value = g_new(uint32_t, n_values);
     run->tape.producer_of_value = g_new(PlanEdge, n_values);
     run->evaluation.graph = graph->evaluation;

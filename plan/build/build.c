@@ -25,7 +25,7 @@ static const uint64_t folded_to[PLAN_N_FORMS] = {
 };
 
 bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
-    uint32_t n = graph->parameters->len;
+    uint32_t n = graph->parameters.len;
     bool *joined = g_new0(bool, n), any = false;
     PlanRun run = {.graph = graph, .strategy = strategy};
     plan_assign_units(&run);
@@ -39,10 +39,10 @@ bool *plan_units_joined(const PlanGraph *graph, const PlanStrategy *strategy) {
 }
 
 bool *plan_units_modules(const PlanGraph *graph, const PlanStrategy *strategy) {
-    bool *modules = g_new0(bool, graph->modules->len);
+    bool *modules = g_new0(bool, graph->modules.len);
     PlanRun run = {.graph = graph, .strategy = strategy};
     plan_assign_units(&run);
-    for (uint32_t m = 0; m < graph->modules->len; m++) {
+    for (uint32_t m = 0; m < graph->modules.len; m++) {
         modules[m] = run.modules.unit_opened_by[m] != PLAN_NONE ||
                      run.modules.unit_closed_by[m] != PLAN_NONE;
     }
@@ -154,7 +154,9 @@ static void write_roles(PlanRun *run, const PlanGraph *graph, Plan *plan,
     plan->for_one = run->pass.n_folded > 0;
     uint32_t passes_foreseen =
         (uint32_t)MIN(strategy->accumulate - run->pass.n_folded, MOST_FORESEEN);
-    plan_builder_expect(&run->builder, graph->ops.len * passes_foreseen + graph->parameters->len);
+    plan_builder_expect(&run->builder, &run->flavour->growth,
+                        graph->ops.len * passes_foreseen + graph->parameters.len,
+                        graph->dims.len * passes_foreseen);
     g_autofree First *firsts = g_new0(First, strategy->context * strategy->pipeline);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         PlanRole *role = &plan->roles[i];

@@ -3,7 +3,7 @@
 /* What lies in a block and has parameters: its attention, its hidden layer, its norms; of them
  * those of a name (NULL: all). */
 static void choose_parts(const PlanGraph *graph, const GRegex *whole, bool *chosen) {
-    for (uint32_t p = 0; p < graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < graph->parameters.len; p++) {
         uint32_t module = plan_graph_parameter_at(graph, p)->module, around;
         while ((around = plan_graph_module_at(graph, module)->parent) != PLAN_NONE) {
             chosen[module] |= plan_graph_module_at(graph, around)->is_block &&
@@ -16,10 +16,10 @@ static void choose_parts(const PlanGraph *graph, const GRegex *whole, bool *chos
 /* ratio=P as in IBM's fms-fsdp: block number i (from 1) when i * P passes the next half. */
 bool *plan_choose_checkpoints(const PlanGraph *graph, const PlanStrategy *strategy) {
     const PlanVariant *by = &strategy->checkpointing;
-    bool *chosen = g_new0(bool, graph->modules->len);
+    bool *chosen = g_new0(bool, graph->modules.len);
     uint64_t n = 0;
     double next = 0.5;
-    for (uint32_t m = 0; m < graph->modules->len; m++) {
+    for (uint32_t m = 0; m < graph->modules.len; m++) {
         if (!plan_graph_module_at(graph, m)->is_block) {
             continue;
         }

@@ -32,8 +32,8 @@ static void take_what_is_there(PlanRun *run) {
 
 void plan_evaluation_begin(PlanRun *run) {
     const PlanGraph *own = run->evaluation.graph;
-    g_assert(own->modules->len == run->graph->modules->len &&
-             own->parameters->len == run->graph->parameters->len &&
+    g_assert(own->modules.len == run->graph->modules.len &&
+             own->parameters.len == run->graph->parameters.len &&
              own->buffers->len == run->graph->buffers->len && own->n_ropes == run->graph->n_ropes);
     bool is_first = !run->evaluation.storage_of_value;
     if (is_first) {

@@ -126,7 +126,7 @@ static bool units_run(const PlanRun *run, GError **error) {
 }
 
 static bool units_run_once(const PlanRun *run, GError **error) {
-    g_autofree uint8_t *entered = g_new0(uint8_t, run->graph->modules->len);
+    g_autofree uint8_t *entered = g_new0(uint8_t, run->graph->modules.len);
     for (uint32_t i = 0; i < run->graph->steps.len; i++) {
         const PlanGraphStep *step = plan_graph_step_at(run->graph, i);
         bool opens =
@@ -171,7 +171,7 @@ static bool blocks_have_one_argument(const PlanRun *run) {
 /* Until 2.0 PyTorch itself fails but where the checkpoint is reentrant, and parameters are flat. */
 static bool splits_of_2_0_are_known(const PlanRun *run) {
     const PlanStrategy *s = run->strategy;
-    for (uint32_t m = 0; m < run->graph->modules->len; m++) {
+    for (uint32_t m = 0; m < run->graph->modules.len; m++) {
         if (run->modules.is_checkpointed[m] && run->modules.unit_opened_by[m] == PLAN_NONE) {
             return false; /* it shares another unit's parameters with other blocks */
         }
@@ -244,7 +244,7 @@ static bool wrap_names_some(const PlanRun *run, GError **error) {
         return true;
     }
     g_autoptr(GRegex) regex = plan_strategy_whole_regex(by->text, NULL);
-    return plan_next_named(run->graph, regex, 1) < run->graph->modules->len ||
+    return plan_next_named(run->graph, regex, 1) < run->graph->modules.len ||
            refuse(error,
                   "wrap=module=%s is the whole name or class of no module; `foreshard units "
                   "NETWORK --tree` lists them (.*attn is for those that end so)",
@@ -340,7 +340,7 @@ static bool delayed_sides_divide(const PlanRun *run, GError **error) {
 
 /* What is recomputed is one block at a time. */
 static bool checkpoints_do_not_nest(const PlanRun *run, GError **error) {
-    for (uint32_t m = 0; m < run->graph->modules->len; m++) {
+    for (uint32_t m = 0; m < run->graph->modules.len; m++) {
         uint32_t up = run->modules.is_checkpointed[m] ? plan_graph_module_at(run->graph, m)->parent
                                                       : PLAN_NONE;
         while (up != PLAN_NONE && !run->modules.is_checkpointed[up]) {
@@ -377,7 +377,7 @@ static bool muon_has_matrices(const PlanRun *run, GError **error) {
     if (run->strategy->optimizer != PLAN_OPTIMIZER_MUON) {
         return true;
     }
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         const int64_t *dims = plan_run_parameter(run, p)->dims;
         if (plan_run_is_frozen(run, p) || !plan_muon_takes(run, p)) {
             continue;

@@ -67,7 +67,7 @@ static void make_buffers(PlanRun *run, uint32_t behind) {
 
 /* Parameters, each behind the buffers that were registered before it, then those behind all. */
 static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) {
-    uint32_t n = run->graph->parameters->len;
+    uint32_t n = run->graph->parameters.len;
     for (uint32_t i = 0; i <= n; i++) {
         make_buffers(run, i);
         uint32_t p = i < run->graph->made->len ? g_array_index(run->graph->made, uint32_t, i) : i;
@@ -83,7 +83,7 @@ static void make_network(PlanRun *run, PlanStartParameter *make, gpointer data) 
 }
 
 static void make_adapters(PlanRun *run, PlanStartParameter *make, gpointer data) {
-    for (uint32_t i = 0; i < run->graph->parameters->len && make; i++) {
+    for (uint32_t i = 0; i < run->graph->parameters.len && make; i++) {
         if (plan_run_parameter(run, i)->of_adapter) {
             make(run, i, data);
         }

@@ -15,7 +15,7 @@ static uint32_t first_rank_of_stage(const PlanStrategy *strategy, uint32_t stage
 }
 
 static void name_modules(Plan *plan, const PlanGraph *graph, const PlanStageBegins *begins) {
-    for (uint32_t i = 0; i < graph->modules->len; i++) {
+    for (uint32_t i = 0; i < graph->modules.len; i++) {
         const PlanGraphModule *m = plan_graph_module_at(graph, i);
         plan->modules[begins->module + i] =
             (PlanModule){.name = plan_arena_text(plan->arena, m->name),
@@ -40,7 +40,7 @@ static void name_units(Plan *plan, const PlanRun *run, const PlanStageBegins *be
 
 static void name_parameters(Plan *plan, const PlanRun *run, const PlanStageBegins *begins) {
     const PlanGraph *graph = run->graph;
-    for (uint32_t i = 0; i < graph->parameters->len; i++) {
+    for (uint32_t i = 0; i < graph->parameters.len; i++) {
         const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         PlanParameter *out = &plan->parameters[begins->parameter + i];
         *out = (PlanParameter){.name = plan_arena_text(plan->arena, p->name),
@@ -78,9 +78,9 @@ static void name_everything(Plan *plan, const PlanRun *run, PlanStageBegins *ret
             plan_run_init(&runs[s], own, strategy, plan->arena, first_rank_of_stage(strategy, s));
         }
         ret_begins[s + 1] =
-            (PlanStageBegins){.module = ret_begins[s].module + own->modules->len,
+            (PlanStageBegins){.module = ret_begins[s].module + own->modules.len,
                               .unit = ret_begins[s].unit + runs[s].n_units,
-                              .parameter = ret_begins[s].parameter + own->parameters->len};
+                              .parameter = ret_begins[s].parameter + own->parameters.len};
     }
     const PlanStageBegins *end = &ret_begins[graph->pipeline.n_stages];
     plan->n_modules = end->module;

@@ -157,7 +157,7 @@ void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *f
         plan_builder_end_section(&run->builder);
     }
     for (uint32_t i = 0; i < n_runs; i++) {
-        for (uint32_t p = 0; p < run[i].graph->parameters->len; p++) {
+        for (uint32_t p = 0; p < run[i].graph->parameters.len; p++) {
             role->n_parameter_elements += run->flavour->owned(&run[i], p).elements;
         }
     }

@@ -36,7 +36,7 @@ static bool are_of_one_list(const PlanGraph *graph, uint32_t a, uint32_t b) {
 
 static void wrap_blocks(Wrap *w, uint32_t every) {
     uint32_t first = PLAN_NONE, n = 0;
-    for (uint32_t m = 1; m < w->graph->modules->len; m++) {
+    for (uint32_t m = 1; m < w->graph->modules.len; m++) {
         if (!plan_graph_module_at(w->graph, m)->is_block) {
             continue;
         }
@@ -57,7 +57,7 @@ static bool is_linear(const PlanGraph *graph, uint32_t module) {
 }
 
 static void wrap_linear(Wrap *w) {
-    for (uint32_t m = 1; m < w->graph->modules->len; m++) {
+    for (uint32_t m = 1; m < w->graph->modules.len; m++) {
         if (is_linear(w->graph, m)) {
             wrap(w, m, m);
         }
@@ -65,7 +65,7 @@ static void wrap_linear(Wrap *w) {
 }
 
 uint32_t plan_next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m) {
-    uint32_t n = graph->modules->len;
+    uint32_t n = graph->modules.len;
     while (m < n && !(whole && plan_graph_is_named(graph, m, whole))) {
         m++;
     }
@@ -74,7 +74,7 @@ uint32_t plan_next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m
 
 static void wrap_named(Wrap *w, const char *pattern) {
     g_autoptr(GRegex) regex = plan_strategy_whole_regex(pattern, NULL);
-    uint32_t n = w->graph->modules->len;
+    uint32_t n = w->graph->modules.len;
     for (uint32_t m = plan_next_named(w->graph, regex, 1); m < n;
          m = plan_next_named(w->graph, regex, m + 1)) {
         wrap(w, m, m);
@@ -82,8 +82,8 @@ static void wrap_named(Wrap *w, const char *pattern) {
 }
 
 bool *plan_called_modules(const PlanGraph *graph) {
-    bool *is_called = g_new0(bool, graph->modules->len);
-    for (uint32_t m = 0; m < graph->modules->len; m++) {
+    bool *is_called = g_new0(bool, graph->modules.len);
+    for (uint32_t m = 0; m < graph->modules.len; m++) {
         is_called[m] = !graph->traced;
     }
     for (uint32_t i = 0; i < graph->steps.len; i++) {
@@ -97,10 +97,10 @@ bool *plan_called_modules(const PlanGraph *graph) {
 
 /* Lists of modules are none (its EXCLUDE_WRAP_MODULES). */
 static void wrap_by_size(Wrap *w, uint64_t least) {
-    uint32_t n = w->graph->modules->len;
+    uint32_t n = w->graph->modules.len;
     g_autofree bool *is_called = plan_called_modules(w->graph);
     g_autofree uint64_t *loose = g_new0(uint64_t, n); /* elements of a module in no unit yet */
-    for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < w->graph->parameters.len; p++) {
         const PlanGraphParameter *parameter = plan_graph_parameter_at(w->graph, p);
         loose[parameter->module] += parameter->ignored ? 0 : parameter->elements;
     }
@@ -115,7 +115,7 @@ static void wrap_by_size(Wrap *w, uint64_t least) {
 
 /* Tables and the head: modules outside blocks that have a matrix. */
 static void wrap_ends(Wrap *w) {
-    for (uint32_t p = 0; p < w->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < w->graph->parameters.len; p++) {
         uint32_t m = plan_graph_parameter_at(w->graph, p)->module;
         if (m && !plan_graph_is_in_block(w->graph, m) &&
             plan_graph_parameter_at(w->graph, p)->n_dims > 1) {
@@ -126,7 +126,7 @@ static void wrap_ends(Wrap *w) {
 
 /* The last norm. */
 static uint32_t norm_before_head(const PlanGraph *graph) {
-    for (uint32_t p = graph->parameters->len; p-- > 0;) {
+    for (uint32_t p = graph->parameters.len; p-- > 0;) {
         uint32_t m = plan_graph_parameter_at(graph, p)->module;
         if (plan_graph_parameter_at(graph, p)->n_dims == 1 && !plan_graph_is_in_block(graph, m) &&
             !is_linear(graph, m)) {
@@ -138,7 +138,7 @@ static uint32_t norm_before_head(const PlanGraph *graph) {
 
 /* The module that makes the logits; a head that is the embedding has no parameter of its own. */
 static uint32_t head_of(const PlanGraph *graph) {
-    uint32_t m = graph->modules->len - 1;
+    uint32_t m = graph->modules.len - 1;
     while (m > 0 && !is_linear(graph, m)) {
         m--;
     }
@@ -168,7 +168,7 @@ static bool are_experts(const PlanGraph *graph, uint32_t module) {
 }
 
 static void wrap_experts(Wrap *w) {
-    for (uint32_t m = 1; m < w->graph->modules->len; m++) {
+    for (uint32_t m = 1; m < w->graph->modules.len; m++) {
         if (are_experts(w->graph, m)) {
             wrap(w, m, m);
         }
@@ -217,7 +217,7 @@ static void choose(Wrap *w) {
 
 static void make_units(const Wrap *w, PlanRun *run) {
     const PlanGraph *graph = w->graph;
-    uint32_t n = graph->modules->len, group = PLAN_NONE, group_end = 0, tail = PLAN_NONE;
+    uint32_t n = graph->modules.len, group = PLAN_NONE, group_end = 0, tail = PLAN_NONE;
     GArray *units = g_array_new(FALSE, FALSE, sizeof(PlanRunUnit));
     for (uint32_t m = 0; m < n; m++) {
         run->modules.unit_closed_by[m] = PLAN_NONE;
@@ -255,7 +255,7 @@ static void make_units(const Wrap *w, PlanRun *run) {
 /* fully_shard() takes a module's parameters behind those of what it holds: by module, its turn.
  * Modules stand in the order in which they are found from the root on. */
 static uint32_t *turns_of_modules(const PlanGraph *graph) {
-    uint32_t n = graph->modules->len;
+    uint32_t n = graph->modules.len;
     uint32_t *turns = g_new0(uint32_t, n);
     g_autofree uint32_t *n_inside = g_new0(uint32_t, n), *n_around = g_new0(uint32_t, n);
     for (uint32_t m = n; m-- > 1;) {
@@ -293,7 +293,7 @@ static void order_by_modules(const PlanGraph *graph, PlanRun *run) {
 }
 
 static void deal_parameters(const PlanGraph *graph, PlanRun *run) {
-    for (uint32_t p = 0; p < graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < graph->parameters.len; p++) {
         uint32_t u = run->modules.unit_of[plan_graph_parameter_at(graph, p)->module];
         run->unit_of_parameter[p] = u;
         if (plan_strategy_wraps(run->strategy) && plan_graph_parameter_at(graph, p)->ignored) {
@@ -318,7 +318,7 @@ static void put_tail_norm_first(const Wrap *w, PlanRun *run) {
 
 void plan_assign_units(PlanRun *run) {
     const PlanGraph *graph = run->graph;
-    uint32_t n = graph->modules->len;
+    uint32_t n = graph->modules.len;
     Wrap w = {.graph = graph,
               .strategy = run->strategy,
               .opens = g_new0(bool, n),
@@ -326,7 +326,7 @@ void plan_assign_units(PlanRun *run) {
     run->modules.unit_of = g_new(uint32_t, n);
     run->modules.unit_opened_by = g_new(uint32_t, n);
     run->modules.unit_closed_by = g_new(uint32_t, n);
-    run->unit_of_parameter = g_new(uint32_t, graph->parameters->len);
+    run->unit_of_parameter = g_new(uint32_t, graph->parameters.len);
     choose(&w);
     make_units(&w, run);
     deal_parameters(graph, run);

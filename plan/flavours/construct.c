@@ -46,7 +46,7 @@ static void make_beside(PlanRun *run, uint32_t p, gpointer data) {
 }
 
 void plan_construct_init(PlanConstruct *construct, PlanRun *run) {
-    construct->whole = g_new(uint32_t, run->graph->parameters->len);
+    construct->whole = g_new(uint32_t, run->graph->parameters.len);
     plan_start(run, run->strategy->init == PLAN_CONSTRUCTION_WHOLE ? make_whole : make_beside,
                construct);
 }

@@ -147,7 +147,7 @@ static void reduce_list_of_used(PlanRun *run, Ddp *ddp) {
 
 static GArray *trained(const PlanRun *run) {
     GArray *all = plan_ddp_new_list();
-    for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
+    for (uint32_t i = 0; i < run->graph->parameters.len; i++) {
         if (!plan_run_is_frozen(run, i) && !plan_run_is_ignored(run, i)) {
             g_array_append_val(all, i);
         }
@@ -157,7 +157,7 @@ static GArray *trained(const PlanRun *run) {
 
 static void construct(PlanRun *run) {
     Ddp *ddp = run->state = g_new0(Ddp, 1);
-    uint32_t n = run->graph->parameters->len;
+    uint32_t n = run->graph->parameters.len;
     ddp->bucket_of = g_new0(uint32_t, n);
     ddp->offset_of = g_new0(uint64_t, n);
     ddp->buckets = g_array_new(FALSE, FALSE, sizeof(Bucket));
@@ -364,6 +364,8 @@ static const char *const lanes[] = {"compute", "reduce", NULL};
 const PlanFlavour plan_flavour_ddp = {
     .name = "ddp",
     .lanes = lanes,
+    .growth =
+        {.instrs = 12, .buffers = 10, .ops = 6, .operands = 32, .parts = 4, .attrs = 3, .dims = 7},
     .construct = construct,
     .begin_pass = begin_pass,
     .begin_evaluation = begin_evaluation,

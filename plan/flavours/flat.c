@@ -32,7 +32,7 @@ void plan_flat_init(PlanFlat *flat, const PlanRun *run, uint64_t ranks, bool ali
     uint64_t size = plan_dtype_bytes(plan_strategy_param_dtype(run->strategy));
     *flat = (PlanFlat){.ranks = ranks, .aligned = aligned};
     flat->units = g_new0(PlanFlatUnit, run->n_units);
-    flat->start = g_new0(uint64_t, run->graph->parameters->len);
+    flat->start = g_new0(uint64_t, run->graph->parameters.len);
     for (uint32_t u = 0; u < run->n_units; u++) {
         lay_out(flat, run, u, aligned ? ALIGNMENT_BYTES / size : 1);
     }

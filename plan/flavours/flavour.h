@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/autograd/tape.h"
+#include "plan/builder.h"
 #include "plan/plan.h"
 
 typedef struct _PlanRun PlanRun; /* autograd/run.h */
@@ -16,6 +17,7 @@ typedef struct {
     const char *name;
     const char *const *lanes;     /* NULL-terminated; lane 0 is compute */
     const char *const *lanes_2_0; /* up to PyTorch 2.0; NULL: the same */
+    PlanBuilderGrowth growth;     /* enough for most networks, checkpointed or not */
     /* A text for each rank; ranks with equal texts play one role. Called before construct. NULL:
      * all ranks are alike. */
     void (*shapes_of_ranks)(const PlanRun *run, char **ret_shapes);

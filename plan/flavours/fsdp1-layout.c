@@ -280,7 +280,7 @@ static bool is_trained(const PlanRun *run, uint32_t u) {
  * order in which units begin. With shards on the host each stays listed at its unit's first
  * parameter. */
 static uint32_t *show_flat(const PlanRun *run) {
-    uint32_t n = run->graph->parameters->len, next = 0;
+    uint32_t n = run->graph->parameters.len, next = 0;
     uint32_t *shown = g_new(uint32_t, n);
     memset(shown, 0xff, n * sizeof *shown);
     for (uint32_t u = 0; u < run->n_units; u++) {

@@ -85,7 +85,7 @@ static void begin_pass(PlanRun *run) {
 
 /* With use_orig_params, zero_grad drops views; the flat gradients go when the root runs again. */
 static void drop_gradients(PlanRun *run) {
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         if (plan_run_is_ignored(run, p)) {
             plan_whole_drop_gradient(run, p);
         }
@@ -358,6 +358,8 @@ const PlanFlavour plan_flavour_fsdp1 = {
     .name = "fsdp1",
     .lanes = lanes,
     .lanes_2_0 = lanes_2_0,
+    .growth =
+        {.instrs = 9, .buffers = 6, .ops = 6, .operands = 17, .parts = 3, .attrs = 2, .dims = 7},
     .shapes_of_ranks = plan_fsdp1_shapes_of_ranks,
     .shards_of_units = plan_fsdp1_shards_of_units,
     .construct = plan_fsdp1_construct,

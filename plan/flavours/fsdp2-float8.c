@@ -299,7 +299,7 @@ void plan_fsdp2_precompute_scales(PlanRun *run) {
     if (run->strategy->float8_gather != PLAN_FLOAT8_GATHER_PRECOMPUTED) {
         return;
     }
-    uint32_t n = 0, n_parameters = run->graph->parameters->len;
+    uint32_t n = 0, n_parameters = run->graph->parameters.len;
     g_autofree uint32_t *weights = g_new(uint32_t, n_parameters);
     for (uint32_t p = 0; p < n_parameters; p++) {
         if (f->parameters[p].in_float8) {

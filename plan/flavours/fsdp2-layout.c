@@ -136,7 +136,7 @@ static GArray *different_rows(const PlanRun *run) {
     g_autoptr(GHashTable) dense = g_hash_table_new(g_int64_hash, g_int64_equal);
     g_autoptr(GHashTable) of_experts = g_hash_table_new(g_int64_hash, g_int64_equal);
     GArray *different = g_array_new(FALSE, FALSE, sizeof(Dealt));
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         uint32_t u = run->unit_of_parameter[p];
         const PlanGraphParameter *parameter = plan_run_parameter(run, p);
         GHashTable *seen = run->units[u].of_experts ? of_experts : dense;
@@ -220,7 +220,7 @@ static bool is_behind_blocks(const PlanRun *run, uint32_t unit) {
 void plan_fsdp2_construct(PlanRun *run) {
     PlanFsdp2 *f = run->state = g_new0(PlanFsdp2, 1);
     const PlanStrategy *strategy = run->strategy;
-    uint32_t n = run->graph->parameters->len;
+    uint32_t n = run->graph->parameters.len;
     f->is_of_2_4 = strategy->pytorch == PLAN_PYTORCH_2_4;
     f->is_of_2_15 = strategy->pytorch == PLAN_PYTORCH_2_15;
     f->ranks = plan_strategy_shard_ranks(strategy);

@@ -329,7 +329,7 @@ static bool is_last_trained(const PlanRun *run, uint32_t u, uint32_t p) {
 
 static void drop_group(PlanRun *run, unsigned group) {
     PlanFsdp2 *f = run->state;
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         uint32_t u = run->unit_of_parameter[p];
         if (plan_group_of(run, p) != group) {
             continue;
@@ -399,7 +399,7 @@ static bool replays(const PlanRun *run) {
 
 static void renumber(PlanRun *run, uint32_t *buffers) {
     const PlanFsdp2 *f = run->state;
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         buffers[f->parameters[p].first_shard] = f->parameters[p].shard;
     }
 }
@@ -416,6 +416,8 @@ static const char *const lanes[] = {"compute", "copy_in", "gather", "reduce", "r
 const PlanFlavour plan_flavour_fsdp2 = {
     .name = "fsdp2",
     .lanes = lanes,
+    .growth =
+        {.instrs = 12, .buffers = 9, .ops = 6, .operands = 32, .parts = 4, .attrs = 3, .dims = 5},
     .shapes_of_ranks = plan_fsdp2_shapes_of_ranks,
     .shards_of_units = plan_fsdp2_shards_of_units,
     .construct = plan_fsdp2_construct,

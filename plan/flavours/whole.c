@@ -59,7 +59,7 @@ static void make(PlanRun *run, uint32_t parameter, gpointer data) {
 }
 
 void plan_whole_construct(PlanRun *run, PlanWhole *whole) {
-    whole->buffers = g_new(uint32_t, run->graph->parameters->len);
+    whole->buffers = g_new(uint32_t, run->graph->parameters.len);
     plan_start(run, make, whole);
 }
 
@@ -81,7 +81,7 @@ void plan_whole_drop_gradient(PlanRun *run, uint32_t parameter) {
 void plan_whole_drop_gradients(PlanRun *run) {
     unsigned n = plan_n_groups(run);
     for (unsigned group = 0; group < n; group++) {
-        for (uint32_t i = 0; i < run->graph->parameters->len; i++) {
+        for (uint32_t i = 0; i < run->graph->parameters.len; i++) {
             if (plan_group_of(run, i) == group) {
                 plan_whole_drop_gradient(run, i);
             }
@@ -91,7 +91,7 @@ void plan_whole_drop_gradients(PlanRun *run) {
 
 void plan_ignored_make(PlanRun *run, uint32_t parameter) {
     if (!run->ignored) {
-        run->ignored = g_new0(uint32_t, run->graph->parameters->len);
+        run->ignored = g_new0(uint32_t, run->graph->parameters.len);
     }
     run->ignored[parameter] = make_whole(run, parameter);
 }

@@ -84,7 +84,7 @@ static void construct(PlanRun *run) {
     z->param = plan_strategy_param_dtype(run->strategy);
     z->reduce = plan_strategy_reduce_dtype(run->strategy);
     z->units = g_new0(Unit, run->n_units);
-    z->offset_of = g_new0(uint64_t, run->graph->parameters->len);
+    z->offset_of = g_new0(uint64_t, run->graph->parameters.len);
     plan_whole_construct(run, &z->whole);
     for (uint32_t u = 0; u < run->n_units; u++) {
         Unit *unit = &z->units[u];
@@ -292,6 +292,8 @@ static const char *const lanes[] = {"compute", "reduce", "gather", NULL};
 const PlanFlavour plan_flavour_zero1 = {
     .name = "zero1",
     .lanes = lanes,
+    .growth =
+        {.instrs = 12, .buffers = 10, .ops = 6, .operands = 32, .parts = 4, .attrs = 3, .dims = 7},
     .shards_of_units = shards_of_units,
     .construct = construct,
     .begin_pass = begin_pass,

@@ -6,9 +6,10 @@ PlanGraph *plan_graph_new(PlanDtype dtype) {
     PlanGraph *graph = g_new0(PlanGraph, 1);
     graph->dtype = dtype;
     graph->shared.tensor = graph->shared.context = graph->shared.expert = 1;
-    /* Room for a large network at once: memory that nobody touches costs less than copying. */
-    graph->modules = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphModule), 1024);
-    graph->parameters = g_array_sized_new(FALSE, FALSE, sizeof(PlanGraphParameter), 2048);
+    /* Room for a large network at once: memory that nobody touches costs less than copying.
+     * plan_graph_finish() gives back what is left. */
+    plan_vector_reserve(&graph->modules, 1024);
+    plan_vector_reserve(&graph->parameters, 2048);
     plan_vector_reserve(&graph->values, 4096);
     plan_vector_reserve(&graph->ops, 2048);
     plan_vector_reserve(&graph->steps, 8192);
@@ -39,14 +40,15 @@ void plan_graph_free(PlanGraph *graph) {
     if (!graph) {
         return;
     }
-    GArray *arrays[] = {graph->modules,    graph->parameters, graph->inputs,
-                        graph->buffers,    graph->releases,   graph->made,
-                        graph->returned,   graph->addends,    graph->now.frames,
-                        graph->now.locals, graph->now.copies, graph->now.stand_ins,
-                        graph->now.given};
+    GArray *arrays[] = {graph->inputs,        graph->buffers,    graph->releases,
+                        graph->made,          graph->returned,   graph->addends,
+                        graph->now.frames,    graph->now.locals, graph->now.copies,
+                        graph->now.stand_ins, graph->now.given};
     for (unsigned i = 0; i < G_N_ELEMENTS(arrays); i++) {
         g_array_unref(arrays[i]);
     }
+    plan_vector_clear(&graph->modules);
+    plan_vector_clear(&graph->parameters);
     plan_vector_clear(&graph->values);
     plan_vector_clear(&graph->ops);
     plan_vector_clear(&graph->steps);
@@ -82,8 +84,8 @@ uint32_t plan_graph_module(PlanGraph *graph, uint32_t parent, const char *local_
         .parent = parent,
         .is_block = is_block,
     };
-    g_array_append_val(graph->modules, module);
-    return graph->modules->len - 1;
+    plan_vector_push(&graph->modules, module);
+    return graph->modules.len - 1;
 }
 
 uint32_t plan_graph_add_value(PlanGraph *graph, PlanGraphValue value) {
@@ -177,13 +179,13 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
     }
     uint32_t no_copy = PLAN_NONE;
     g_array_append_val(graph->now.copies, no_copy);
-    g_array_append_val(graph->parameters, parameter);
+    plan_vector_push(&graph->parameters, parameter);
     return plan_graph_add_value(
-        graph, (PlanGraphValue){.parameter = graph->parameters->len - 1,
+        graph, (PlanGraphValue){.parameter = graph->parameters.len - 1,
                                 .base = PLAN_NONE,
                                 .elements = parameter.elements,
                                 .dtype = (uint8_t)plan_graph_dtype_of(&parameter, graph->dtype),
-                                .requires_grad = has_gradient(graph, graph->parameters->len - 1,
+                                .requires_grad = has_gradient(graph, graph->parameters.len - 1,
                                                               parameter.frozen)});
 }
 
@@ -271,7 +273,7 @@ void plan_graph_buffer(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
 }
 
 uint32_t plan_graph_buffer_between(PlanGraph *graph, PlanDtype dtype, uint64_t elements) {
-    return add_buffer(graph, dtype, elements, graph->parameters->len);
+    return add_buffer(graph, dtype, elements, graph->parameters.len);
 }
 
 static uint32_t add_table(PlanGraph *graph, uint64_t seq, uint64_t dim) {

@@ -28,27 +28,27 @@ typedef struct {
 
 typedef struct {
     const char *name; /* qualified */
-    uint32_t module;
-    uint8_t n_dims;
     int64_t dims[4];
     uint64_t elements;
-    PlanInit init;
     double init_value;
+    PlanInit init;
+    uint32_t module;
+    uint8_t n_dims;
     bool frozen;       /* it is not trained: no gradient, no optimizer state */
     bool named_frozen; /* because the strategy names a module that has it */
     bool ignored;      /* the wrapper leaves it alone: whole on each rank, and never reduced */
     bool of_adapter;
     bool has_own_dtype; /* own_dtype, not the network's */
     uint8_t own_dtype;
+    bool sees_all;        /* every rank of the axis of `split` makes the whole of its gradient */
+    bool copies_gradient; /* autograd copies the first gradient: its layout differs from the
+                           * parameter's, or its storage is also another's */
+    PlanSplit split;      /* among ranks; dims are of one rank's piece */
     /* Stored in 4 bits: the matrix of `numbers` numbers that it stands for. dims, elements and
      * own_dtype are then of the tensor that holds the bits. numbers 0: it is not. */
     uint64_t numbers;
     int64_t matrix[2];
-    uint8_t copied_in;    /* ... and the dtype of its copies for matrix products */
-    PlanSplit split;      /* among ranks; dims are of one rank's piece */
-    bool sees_all;        /* every rank of that axis makes the whole of its gradient */
-    bool copies_gradient; /* autograd copies the first gradient: its layout differs from the
-                           * parameter's, or its storage is also another's */
+    uint8_t copied_in; /* ... and the dtype of its copies for matrix products */
 } PlanGraphParameter;
 
 typedef struct {
@@ -58,10 +58,10 @@ typedef struct {
     uint64_t elements;
     uint64_t rank;       /* its order among those freed in the same step */
     uint32_t held_until; /* the last step that holds it; PLAN_NONE: none has yet, or it is kept */
+    uint32_t shown; /* an expanded view: how many query heads each key or value head serves; or 0 */
     uint8_t dtype;
     bool requires_grad;
     bool is_input;
-    uint32_t shown; /* an expanded view: how many query heads each key or value head serves; or 0 */
     bool is_returned; /* of a base: the root's forward returns it (plan_graph_return_value) */
     bool is_copied;   /* of a base: what is returned is a copy of it, in passes that copy results */
     bool is_kept;     /* a module made it once and keeps it, though it is no registered buffer */
@@ -91,14 +91,14 @@ typedef enum {
 } PlanGraphStepKind;
 
 typedef struct {
-    PlanGraphStepKind kind;
-    uint32_t index;      /* op or module */
-    uint32_t releases;   /* values freed after this step: the first in the releases array, */
-    uint32_t n_releases; /* and how many */
-    uint32_t values;     /* ENTER: arguments, LEAVE, CLOSE: results, in value_refs */
-    uint32_t n_values;
+    uint8_t kind;         /* PlanGraphStepKind */
     bool takes_over;      /* ENTER: the caller holds no reference to the arguments meanwhile */
     bool is_closed_later; /* LEAVE: there is a CLOSE */
+    uint32_t index;       /* op or module */
+    uint32_t releases;    /* values freed after this step: the first in the releases array, */
+    uint32_t n_releases;  /* and how many */
+    uint32_t values;      /* ENTER: arguments, LEAVE, CLOSE: results, in value_refs */
+    uint32_t n_values;
 } PlanGraphStep;
 
 /* How long the training loop holds what the root's forward returned beside the loss. */
@@ -164,7 +164,8 @@ typedef struct {
 
 typedef struct _PlanGraph PlanGraph;
 struct _PlanGraph {
-    GArray *modules, *parameters; /* of the structs above */
+    PLAN_VECTOR(PlanGraphModule) modules;
+    PLAN_VECTOR(PlanGraphParameter) parameters;
     PLAN_VECTOR(PlanGraphValue) values;
     PLAN_VECTOR(PlanGraphOp) ops;
     PLAN_VECTOR(PlanGraphStep) steps;
@@ -231,10 +232,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanGraph, plan_graph_free)
 #define plan_graph_at(array, type, i) (&g_array_index((array), type, (i)))
 
 static inline PlanGraphModule *plan_graph_module_at(const PlanGraph *graph, uint32_t i) {
-    return &g_array_index(graph->modules, PlanGraphModule, i);
+    return &graph->modules.items[i];
 }
 static inline PlanGraphParameter *plan_graph_parameter_at(const PlanGraph *graph, uint32_t i) {
-    return &g_array_index(graph->parameters, PlanGraphParameter, i);
+    return &graph->parameters.items[i];
 }
 static inline PlanGraphValue *plan_graph_value_at(const PlanGraph *graph, uint32_t i) {
     return &graph->values.items[i];

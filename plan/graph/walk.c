@@ -221,6 +221,18 @@ static void sort_releases(PlanGraph *graph) {
     }
 }
 
+/* What plan_graph_new() took for a larger network, the plan that is built next needs. */
+static void give_room_back(PlanGraph *graph) {
+    plan_vector_trim(&graph->modules);
+    plan_vector_trim(&graph->parameters);
+    plan_vector_trim(&graph->values);
+    plan_vector_trim(&graph->ops);
+    plan_vector_trim(&graph->steps);
+    plan_vector_trim(&graph->value_refs);
+    plan_vector_trim(&graph->dims);
+    plan_vector_trim(&graph->attrs);
+}
+
 void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
     if (graph->n_train_steps) {
         g_array_set_size(graph->now.frames, 0);
@@ -236,4 +248,5 @@ void plan_graph_finish(PlanGraph *graph, uint32_t loss) {
         plan_graph_compile_alone(graph);
     }
     sort_releases(graph);
+    give_room_back(graph);
 }

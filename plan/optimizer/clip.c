@@ -21,7 +21,7 @@
 
 static void add_clipped(PlanClip *c, PlanRun *of, bool also_empty) {
     plan_stages_hand_on(c->run, of);
-    for (uint32_t p = 0; p < of->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < of->graph->parameters.len; p++) {
         if (plan_run_is_frozen(of, p)) {
             continue;
         }
@@ -39,7 +39,7 @@ void plan_clip_begin(PlanClip *c, PlanRun *run, bool also_empty) {
         first++; /* something is trained */
     }
     for (uint32_t i = 0; i < run->owner.n_of_rank; i++) {
-        n += run[i].graph->parameters->len;
+        n += run[i].graph->parameters.len;
     }
     uint32_t buffer = run->flavour->gradient(run, first).buffer;
     *c = (PlanClip){.run = run,

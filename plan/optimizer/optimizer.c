@@ -273,7 +273,7 @@ static void zero_gradients(const PlanOver *all) {
 typedef void PlanOverDo(const PlanOver *all, bool first);
 
 static void over_all(PlanRun *run, bool first, PlanOverDo *something) {
-    uint32_t n = run->graph->parameters->len;
+    uint32_t n = run->graph->parameters.len;
     g_autofree uint32_t *buffers = g_new(uint32_t, PLAN_N_TEMPORARIES * n);
     for (uint32_t i = 0; i < PLAN_N_TEMPORARIES * n; i++) {
         buffers[i] = PLAN_NONE;
@@ -293,7 +293,7 @@ static void over_all(PlanRun *run, bool first, PlanOverDo *something) {
 
 static void optimize_group(const PlanOver *all, bool first, unsigned group) {
     PlanOver part = *all;
-    g_autofree PlanOperand *owned = g_new0(PlanOperand, all->run->graph->parameters->len);
+    g_autofree PlanOperand *owned = g_new0(PlanOperand, all->run->graph->parameters.len);
     for (uint32_t p = all->from; p < all->to; p++) {
         if (plan_group_of(all->run, p) == group) {
             owned[p] = all->owned[p];

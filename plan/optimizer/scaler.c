@@ -126,7 +126,7 @@ static bool is_listed(PlanRun *run, uint32_t parameter) {
 }
 
 static bool has_gradients(PlanRun *run) {
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         if (is_listed(run, p)) {
             return true;
         }
@@ -154,7 +154,7 @@ static void look_through(PlanRun *run, PlanTensor inverse) {
     plan_builder_begin_op(&run->builder, PLAN_OP_UNSCALE_ALL, PLAN_AXIS_NONE, NULL, NULL);
     plan_run_operand(run, mine);
     plan_run_operand(run, run->scaler.found_inf);
-    for (uint32_t p = 0; p < run->graph->parameters->len; p++) {
+    for (uint32_t p = 0; p < run->graph->parameters.len; p++) {
         if (is_listed(run, p)) {
             PlanOperand g = run->flavour->gradient(run, p);
             plan_builder_operand(&run->builder, g);

@@ -40,7 +40,7 @@ PlanTensor *plan_settle_gradients(const PlanOver *over) {
     if (!settles(run)) {
         return NULL;
     }
-    uint32_t n = run->graph->parameters->len;
+    uint32_t n = run->graph->parameters.len;
     PlanTensor *settled = g_new(PlanTensor, n);
     for (uint32_t p = 0; p < n; p++) {
         settled[p] = plan_over_owns(over, p) ? plan_shared_settled(run, p, run->gradients[p])
@@ -57,7 +57,7 @@ PlanTensor plan_settled_sum(PlanRun *run, uint32_t parameter) {
 }
 
 void plan_settled_let_go(PlanRun *run, PlanTensor *settled) {
-    for (uint32_t p = run->graph->parameters->len; settled && p-- > 0;) {
+    for (uint32_t p = run->graph->parameters.len; settled && p-- > 0;) {
         plan_run_unref(run, settled[p]);
     }
     g_free(settled);

@@ -265,7 +265,7 @@ static void activations_have_their_classes(void) {
         g_autoptr(PlanGraph) graph = model_network_emit(network, &pass, &error);
         g_assert_no_error(error);
         bool found = false;
-        for (guint m = 0; m < graph->modules->len; m++) {
+        for (guint m = 0; m < graph->modules.len; m++) {
             const PlanGraphModule *module = plan_graph_module_at(graph, m);
             found |= g_str_equal(module->name, "model.layers.0.mlp.act_fn") &&
                      g_str_equal(module->class_name, kinds[i].class_name);

@@ -12,7 +12,7 @@ static uint64_t parameters_of(const char *text) {
     g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 1}, &error);
     g_assert_no_error(error);
     uint64_t total = 0;
-    for (uint32_t i = 0; i < graph->parameters->len; i++) {
+    for (uint32_t i = 0; i < graph->parameters.len; i++) {
         total += plan_graph_parameter_at(graph, i)->elements;
     }
     return total;
@@ -155,7 +155,7 @@ static void experts_count(void) {
         g_autoptr(PlanGraph) graph = model_network_emit(network, &(ModelPass){.batch = 1}, &error);
         g_assert_no_error(error);
         uint64_t met = 0;
-        for (uint32_t p = 0; p < graph->parameters->len; p++) {
+        for (uint32_t p = 0; p < graph->parameters.len; p++) {
             const PlanGraphParameter *parameter = plan_graph_parameter_at(graph, p);
             bool is_of_experts = parameter->n_dims == 3;
             g_assert_true(!is_of_experts || parameter->dims[0] == (int64_t)cases[i].experts);
@@ -189,7 +189,7 @@ static void experts_of_transformers(void) {
         g_assert_no_error(error);
         const char *before = "";
         bool found = false;
-        for (guint p = 0; p < graph->parameters->len; p++) {
+        for (guint p = 0; p < graph->parameters.len; p++) {
             const char *name = plan_graph_parameter_at(graph, p)->name;
             found |= g_str_equal(before, known[i].first) && g_str_equal(name, known[i].second);
             before = name;
@@ -226,7 +226,7 @@ static void names(void) {
         "ln_f.bias",
         "head.weight",
     };
-    g_assert_cmpuint(graph->parameters->len, ==, G_N_ELEMENTS(expected));
+    g_assert_cmpuint(graph->parameters.len, ==, G_N_ELEMENTS(expected));
     for (unsigned i = 0; i < G_N_ELEMENTS(expected); i++) {
         g_assert_cmpstr(plan_graph_parameter_at(graph, i)->name, ==, expected[i]);
     }
@@ -339,7 +339,7 @@ static void rms_norm_of_ops(void) {
 }
 
 static const PlanGraphParameter *parameter_named(const PlanGraph *graph, const char *name) {
-    for (guint i = 0; i < graph->parameters->len; i++) {
+    for (guint i = 0; i < graph->parameters.len; i++) {
         const PlanGraphParameter *p = plan_graph_parameter_at(graph, i);
         if (g_str_equal(p->name, name)) {
             return p;

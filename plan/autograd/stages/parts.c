@@ -65,7 +65,7 @@ PlanStages *plan_stages_new(PlanRun *run) {
     s->chunks = g_new0(PlanStageChunk, s->n_chunks);
     s->n_values = run->graph->values.len;
     s->n_ops = run->graph->ops.len;
-    s->n_parameters = run->graph->parameters->len;
+    s->n_parameters = run->graph->parameters.len;
     s->result = s->gradient = s->loss = s->arrived = PLAN_NO_TENSOR;
     for (uint32_t i = 0; i < s->n_chunks; i++) {
         PlanStageChunk *chunk = &s->chunks[i];
