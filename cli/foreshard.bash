@@ -43,12 +43,10 @@ _foreshard() {
     elif [[ $before == --knob || ($before == -k && $command =~ ^(plot|choose)$) ]]; then
         words=$("$program" "$command" --help-strategy 2>/dev/null | # a key is written with _, and behind it stands =
             sed -n -E 's/^  (-[a-zA-Z], )?--([a-z0-9-]+)=.*/\2=/p' | grep -v -E '^(strategy|network-key)=' | tr - _)
-        compopt -o nospace 2>/dev/null
     elif [[ $before == --device && $command =~ ^(run|rehearse|calibrate)$ ]]; then
         words='host cuda'
     elif [[ $before == --* || $key != 0 ]]; then
         words=$(_foreshard_choices "$program" "$command" "$before")
-        [[ $words == *=* ]] && compopt -o nospace 2>/dev/null
     elif [[ $command == explain && $COMP_CWORD == 2 ]]; then # it names its keys to whoever asks for none of them
         words="shardings $("$program" explain '?' gpt-toy 2>&1 | sed -n -E '/^  time /,/^  what is held /{ /^  what is held /!s/^.{19}//p }' | tr -d ,)"
     elif [[ $command == list ]]; then
@@ -57,6 +55,7 @@ _foreshard() {
         words=$("$program" list networks --names 2>/dev/null)
     fi
     mapfile -t COMPREPLY < <(compgen -P "$listed" -W "$words" -- "$word")
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace +o filenames 2>/dev/null # a value follows; no \ before the =
     ((COMP_CWORD > 1)) && [[ $word != -* && -z $knob ]] && mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word")
 }
 

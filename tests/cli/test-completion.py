@@ -22,6 +22,8 @@ CASES = {
     'a choice behind =': (['plan', 'gpt2', '--sharding', '=', 'hy'], ['hybrid', 'hybrid-grad-op'], ['full']),
     'every choice behind =': (['plan', 'gpt2', '--sharding', '='], ['full', 'none'], ['=']),
     'a choice with a value': (['plan', 'gpt2', '--checkpointing', ''], ['none', 'every=', 'module='], ['every=K', 'full;']),
+    'a choice whose value follows': (['plan', 'gpt2', '--wrap', 'ev'], ['every=', '-o nospace +o filenames'], []),
+    'a choice that is whole': (['plan', 'gpt2', '--wrap', 'who'], ['whole'], ['-o nospace +o filenames']),
     'a choice beside a number': (['plan', 'gpt2', '--reshard-after-forward', ''], ['default', 'yes'], ['N']),
     'a picture': (['plot', 'a.trace', '-p', 'l'], ['lanes'], ['memory']),
     'a knob': (['choose', 'gpt2', '--knob', 'mic'], ['micro_batch='], ['micro_batch', 'micro-batch=']),
@@ -39,7 +41,7 @@ CASES = {
 
 
 def offered(program, source, words):
-    script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _foreshard; '
+    script = ('compopt() { echo "$*"; }; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _foreshard; '
               'printf "%s\\n" "${COMPREPLY[@]}"')
     result = subprocess.run(['bash', '-c', script, 'bash', os.path.join(source, 'cli', 'foreshard.bash'),
                              program, *words], capture_output=True, text=True, check=False)
