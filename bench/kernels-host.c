@@ -7,18 +7,18 @@
  * them.
  */
 #include "kernels/host/activation.h"
-#include "kernels/host/attention.h"
+#include "kernels/host/attention/attention.h"
+#include "kernels/host/attention/rope.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/embedding.h"
 #include "kernels/host/half.h"
-#include "kernels/host/loss.h"
-#include "kernels/host/matmul.h"
-#include "kernels/host/norm.h"
-#include "kernels/host/optimizer.h"
+#include "kernels/host/lists/optimizer.h"
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/random.h"
 #include "kernels/host/reduce.h"
-#include "kernels/host/rope.h"
+#include "kernels/host/rows/embedding.h"
+#include "kernels/host/rows/loss.h"
+#include "kernels/host/rows/norm.h"
 #include "kernels/host/runtime.h"
 #include <glib.h>
 #include <stdio.h>

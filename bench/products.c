@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "exec/device.h"
-#include "kernels/host/matmul.h"
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/runtime.h"
 #include "plan/op/names.h"
 #include "plan/text/text.h"
@@ -68,7 +68,7 @@ static void linear(Arena *arena, PlanOpKind kind, const int64_t *dims) {
     }
 }
 
-/* The blocks of kernels/host/attention.c. */
+/* The blocks of kernels/host/attention/attention.c. */
 enum {
     BLOCK = 128
 };

@@ -5,7 +5,7 @@
 #include "exec/convert.h"
 #include "exec/slices.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/four-bit.h"
+#include "kernels/host/products/four-bit.h"
 #include "kernels/host/random.h"
 #include "plan/mesh.h"
 #include "plan/op/four-bit.h"

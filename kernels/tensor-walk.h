@@ -4,7 +4,7 @@
 #pragma once
 #include <string.h>
 
-#include "kernels/host/tensor-rows.h"
+#include "kernels/host/traced/tensor-rows.h"
 
 typedef struct {
     unsigned n_dims, n_tensors;

@@ -4,7 +4,7 @@
 
 #include "exec/convert.h"
 #include "exec/error.h"
-#include "kernels/host/float8.h"
+#include "kernels/host/products/float8.h"
 #include "kernels/host/random.h"
 #include "plan/mesh.h"
 

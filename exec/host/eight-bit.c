@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "exec/eight-bit.h"
-#include "kernels/host/eight-bit.h"
-#include "kernels/host/four-bit.h"
+#include "kernels/host/lists/eight-bit.h"
+#include "kernels/host/products/four-bit.h"
 
 static void adam_8bit(const ExecTask *t) {
     KernelAdamOne one = exec_adam_one(t);

@@ -2,8 +2,8 @@
 #include "exec/host/ops.h"
 
 #include "exec/task.h"
-#include "kernels/host/embedding.h"
 #include "kernels/host/experts.h"
+#include "kernels/host/rows/embedding.h"
 
 static bool run(const ExecTask *t) {
     const gpointer *p = t->pointers;

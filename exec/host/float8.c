@@ -13,8 +13,8 @@
 #include "kernels/host/activation.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/float8.h"
-#include "kernels/host/matmul.h"
+#include "kernels/host/products/float8.h"
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/reduce.h"
 #include "plan/op/float8.h"
 

@@ -2,7 +2,7 @@
 #include "exec/host/ops.h"
 
 #include "exec/task.h"
-#include "kernels/host/four-bit.h"
+#include "kernels/host/products/four-bit.h"
 #include "plan/op/four-bit.h"
 
 static KernelFourBitCode code_of(const ExecTask *t) {

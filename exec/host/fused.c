@@ -2,12 +2,12 @@
 
 #include "exec/task.h"
 #include "kernels/host/activation.h"
+#include "kernels/host/attention/rope.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/loss.h"
-#include "kernels/host/matmul.h"
-#include "kernels/host/norm.h"
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/reduce.h"
-#include "kernels/host/rope.h"
+#include "kernels/host/rows/loss.h"
+#include "kernels/host/rows/norm.h"
 
 enum {
     CHUNK = 2048,    /* elements of a scratch array on the stack */

@@ -6,7 +6,7 @@
 #include "exec/task.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/matmul.h"
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/sinks.h"
 
 /* Where the row of a head of a token begins. */

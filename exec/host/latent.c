@@ -6,11 +6,11 @@
 
 #include "exec/error.h"
 #include "exec/task.h"
+#include "kernels/host/attention/rope.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/experts.h"
-#include "kernels/host/norm.h"
-#include "kernels/host/rope.h"
+#include "kernels/host/rows/norm.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
 

@@ -3,9 +3,9 @@
 
 #include "exec/host/fused.h"
 #include "exec/task.h"
-#include "kernels/host/embedding.h"
-#include "kernels/host/matmul.h"
-#include "kernels/host/norm.h"
+#include "kernels/host/products/matmul.h"
+#include "kernels/host/rows/embedding.h"
+#include "kernels/host/rows/norm.h"
 
 static void linear_parts(const ExecTask *t) {
     size_t m = dim(t, LINEAR_PARTS_M), k = dim(t, LINEAR_PARTS_K),

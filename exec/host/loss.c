@@ -3,7 +3,7 @@
 
 #include "exec/host/fused.h"
 #include "exec/task.h"
-#include "kernels/host/loss.h"
+#include "kernels/host/rows/loss.h"
 
 bool exec_host_loss(const ExecTask *t, GError **error) {
     switch ((ExecLossOp)t->op->kind) {

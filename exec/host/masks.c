@@ -7,7 +7,7 @@
 
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/embedding.h"
+#include "kernels/host/rows/embedding.h"
 
 /* ---- what comes later ----------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #include "kernels/at-least.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/matmul.h"
-#include "kernels/host/optimizer.h"
+#include "kernels/host/lists/optimizer.h"
+#include "kernels/host/products/matmul.h"
 
 /* Rows become columns. */
 static void exchange_sides(float *y, const float *x, size_t rows, size_t columns) {

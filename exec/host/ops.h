@@ -6,7 +6,7 @@
 
 #include "exec/host/launch.h"
 #include "exec/op-groups.h"
-#include "kernels/host/attention.h"
+#include "kernels/host/attention/attention.h"
 
 /* The shape of an attention op, whichever kind it is. */
 KernelAttentionShape exec_host_attention_shape(const ExecTask *task);

@@ -8,7 +8,7 @@
 #include "exec/offload/host-step.h"
 #include "exec/task.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/optimizer.h"
+#include "kernels/host/lists/optimizer.h"
 #include "kernels/host/reduce.h"
 
 /* List j's tensor i of an op whose slots are all lists. */

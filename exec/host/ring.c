@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "exec/task.h"
+#include "kernels/host/attention/rope.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/rope.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */
 

@@ -5,9 +5,9 @@
 
 #include "exec/host/fused.h"
 #include "exec/task.h"
+#include "kernels/host/attention/rope.h"
 #include "kernels/host/copy.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/rope.h"
 
 /* Where a head of x begins, which may be a part of rows that are longer. */
 static size_t head_in_row(size_t row, size_t heads, size_t stride, size_t head_dim) {

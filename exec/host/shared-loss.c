@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "exec/task.h"
-#include "kernels/host/loss.h"
+#include "kernels/host/rows/loss.h"
 
 static void max_columns(const ExecTask *t) {
     size_t cols = dim(t, MAX_COLUMNS_COLS);

@@ -2,7 +2,7 @@
 #include "exec/host/traced-private.h"
 #include "exec/traced/each.h"
 #include "kernels/host/activation.h"
-#include "kernels/host/tensor-rows.h"
+#include "kernels/host/traced/tensor-rows.h"
 
 /* ---- those that have a kernel of their own, of rows of floats ------------------------------- */
 

@@ -3,7 +3,7 @@
 
 #include "exec/host/traced-private.h"
 #include "exec/traced/moves.h"
-#include "kernels/host/tensor-rows.h"
+#include "kernels/host/traced/tensor-rows.h"
 
 static void copy(gpointer self, const KernelTensor *to, const KernelTensor *from) {
     kernel_tensor_each(KERNEL_EACH_COPY, to, from, 1, 0, 0);

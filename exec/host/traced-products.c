@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "exec/host/traced-private.h"
-#include "kernels/host/loss.h"
-#include "kernels/host/matmul.h"
-#include "kernels/host/tensor-rows.h"
+#include "kernels/host/products/matmul.h"
+#include "kernels/host/rows/loss.h"
+#include "kernels/host/traced/tensor-rows.h"
 
 /* ---- matrices ------------------------------------------------------------------------------- */
 

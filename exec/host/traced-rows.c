@@ -4,11 +4,11 @@
 
 #include "exec/host/traced-private.h"
 #include "exec/traced/rows.h"
-#include "kernels/host/embedding.h"
-#include "kernels/host/loss.h"
-#include "kernels/host/norm.h"
-#include "kernels/host/tensor-rows.h"
-#include "kernels/host/tensor-sum.h"
+#include "kernels/host/rows/embedding.h"
+#include "kernels/host/rows/loss.h"
+#include "kernels/host/rows/norm.h"
+#include "kernels/host/traced/tensor-rows.h"
+#include "kernels/host/traced/tensor-sum.h"
 
 /* ---- softmax -------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 
 #include "exec/host/traced-private.h"
 #include "exec/traced/windows.h"
-#include "kernels/host/matmul.h"
-#include "kernels/host/tensor-rows.h"
+#include "kernels/host/products/matmul.h"
+#include "kernels/host/traced/tensor-rows.h"
 
 /* ---- columns -------------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "exec/task.h"
-#include "kernels/host/optimizer.h"
+#include "kernels/host/lists/optimizer.h"
 
 bool exec_host_step(const ExecTask *task, GError **error);
 

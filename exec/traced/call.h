@@ -6,7 +6,7 @@
 #pragma once
 
 #include "exec/task.h"
-#include "kernels/host/tensor.h"
+#include "kernels/host/traced/tensor.h"
 
 typedef enum {
     TRACED_NOTHING, /* none was given, "-" */

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "exec/traced/call.h"
-#include "kernels/host/tensor-rows.h"
+#include "kernels/host/traced/tensor-rows.h"
 
 typedef struct {
     KernelTensor inputs[KERNEL_EACH_INPUTS];

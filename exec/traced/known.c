@@ -5,7 +5,7 @@
 #include "exec/error.h"
 #include "exec/files/weights.h"
 #include "exec/traced/moves.h"
-#include "kernels/host/tensor-rows.h"
+#include "kernels/host/traced/tensor-rows.h"
 #include "plan/refuse.h"
 
 #define MOST_ELEMENTS 0x1p40 /* of a tensor; more than any machine's memory holds */

@@ -6,16 +6,16 @@
  * the program does not link. This file is built only where the variants are.
  */
 #include "kernels/host/activation.h"
-#include "kernels/host/attention.h"
+#include "kernels/host/attention/attention.h"
+#include "kernels/host/attention/rope.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/float8.h"
 #include "kernels/host/half.h"
-#include "kernels/host/loss.h"
-#include "kernels/host/norm.h"
-#include "kernels/host/optimizer.h"
+#include "kernels/host/lists/optimizer.h"
+#include "kernels/host/products/float8.h"
 #include "kernels/host/random.h"
 #include "kernels/host/reduce.h"
-#include "kernels/host/rope.h"
+#include "kernels/host/rows/loss.h"
+#include "kernels/host/rows/norm.h"
 #include "kernels/host/runtime.h"
 
 #define UNINSTRUMENTED __attribute__((used, no_sanitize("address", "undefined")))

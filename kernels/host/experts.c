@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/host/elementwise.h"
-#include "kernels/host/matmul.h"
+#include "kernels/host/products/matmul.h"
 
 static bool is_below(int64_t index, size_t n) {
     return index >= 0 && (uint64_t)index < n;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "kernels/cuda/attention/attention.h"
-#include "kernels/host/attention.h"
-#include "kernels/host/view.h"
+#include "kernels/host/attention/attention.h"
+#include "kernels/host/attention/view.h"
 #include "tests/kernels-cuda/device.h"
 #include "tests/kernels-cuda/slack.h"
 

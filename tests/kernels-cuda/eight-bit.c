@@ -2,8 +2,8 @@
  * products with sums, so that a number halfway between two places may have either.
  */
 #include "kernels/cuda/lists/eight-bit.h"
-#include "kernels/host/eight-bit.h"
-#include "kernels/host/four-bit.h"
+#include "kernels/host/lists/eight-bit.h"
+#include "kernels/host/products/four-bit.h"
 #include "tests/kernels-cuda/device.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * the host's, or loops written here. */
 #include "kernels/cuda/rows/embedding.h"
 #include "kernels/cuda/attention/heads.h"
-#include "kernels/host/embedding.h"
+#include "kernels/host/rows/embedding.h"
 #include "tests/kernels-cuda/device.h"
 
 static gint64 *new_indices(size_t n, size_t vocab, size_t step) {

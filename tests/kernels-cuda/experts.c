@@ -5,8 +5,8 @@
 #include "kernels/cuda/experts/experts.h"
 #include "kernels/cuda/products/grouped.h"
 #include "kernels/cuda/rows/embedding.h"
-#include "kernels/host/embedding.h"
 #include "kernels/host/experts.h"
+#include "kernels/host/rows/embedding.h"
 #include "tests/kernels-cuda/device.h"
 
 static gint64 *new_indices(size_t n, size_t below) {

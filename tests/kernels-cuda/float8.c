@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "kernels/cuda/products/matmul.h"
-#include "kernels/host/float8.h"
 #include "kernels/host/half.h"
-#include "kernels/host/matmul.h"
+#include "kernels/host/products/float8.h"
+#include "kernels/host/products/matmul.h"
 #include "tests/kernels-cuda/device.h"
 
 static KernelCudaFloat8Scale in_fp32(float *at) {

@@ -2,7 +2,7 @@
  * bytes and numbers, bit by bit.
  */
 #include "kernels/cuda/products/four-bit.h"
-#include "kernels/host/four-bit.h"
+#include "kernels/host/products/four-bit.h"
 #include "tests/kernels-cuda/device.h"
 
 /* Blocks cut short, odd numbers of numbers, more than a grid has at once. */

@@ -11,8 +11,8 @@
 #include "kernels/cuda/experts/experts.h"
 #include "kernels/cuda/experts/latent.h"
 #include "kernels/cuda/rows/norm.h"
-#include "kernels/host/attention.h"
-#include "kernels/host/norm.h"
+#include "kernels/host/attention/attention.h"
+#include "kernels/host/rows/norm.h"
 #include "tests/kernels-cuda/device.h"
 
 /* ---- attention ------------------------------------------------------------------------------ */

@@ -4,9 +4,9 @@
 
 #include "kernels/cuda/products/matmul.h"
 #include "kernels/host/activation.h"
-#include "kernels/host/matmul.h"
+#include "kernels/host/attention/view.h"
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/reduce.h"
-#include "kernels/host/view.h"
 #include "tests/emulator/emulator.h"
 #include "tests/kernels-cuda/device.h"
 

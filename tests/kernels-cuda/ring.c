@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/ranks/ring.h"
-#include "kernels/host/attention.h"
+#include "kernels/host/attention/attention.h"
 #include "tests/kernels-cuda/device.h"
 #include "tests/kernels-cuda/slack.h"
 

@@ -3,7 +3,7 @@
 #include "kernels/cuda/attention/columns.h"
 #include "kernels/cuda/attention/positions.h"
 #include "kernels/cuda/attention/rope.h"
-#include "kernels/host/rope.h"
+#include "kernels/host/attention/rope.h"
 #include "tests/kernels-cuda/device.h"
 
 static void test_rope(const DeviceCase *c) {

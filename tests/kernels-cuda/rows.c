@@ -6,9 +6,9 @@
 #include "kernels/cuda/rows/loss.h"
 #include "kernels/cuda/rows/norm.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/loss.h"
-#include "kernels/host/norm.h"
 #include "kernels/host/reduce.h"
+#include "kernels/host/rows/loss.h"
+#include "kernels/host/rows/norm.h"
 #include "tests/kernels-cuda/device.h"
 
 /* rows, width: short and long, whole 16 bytes and not, held and streamed; of heads' norms more rows

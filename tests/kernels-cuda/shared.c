@@ -8,7 +8,7 @@
 #include "kernels/cuda/ranks/shared-loss.h"
 #include "kernels/cuda/ranks/shared.h"
 #include "kernels/cuda/reduce.h"
-#include "kernels/host/loss.h"
+#include "kernels/host/rows/loss.h"
 #include "tests/kernels-cuda/device.h"
 
 static const size_t sizes[] = {1, 7, 300, 2500};

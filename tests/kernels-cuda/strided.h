@@ -6,7 +6,7 @@
 #pragma once
 #include <math.h>
 
-#include "kernels/host/tensor.h"
+#include "kernels/host/traced/tensor.h"
 #include "tests/kernels-cuda/device.h"
 
 enum {

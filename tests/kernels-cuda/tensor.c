@@ -1,5 +1,5 @@
 /* tests/kernels-cuda/tensor.c - tensors of any dtype, seen through strides, against the host's
- * (kernels/host/tensor*.h): shapes, dtypes and strides that are new in each run.
+ * (kernels/host/traced/tensor*.h): shapes, dtypes and strides that are new in each run.
  *
  * A result's whole array is compared, gaps between its elements too, which nobody may touch.
  */
@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "kernels/cuda/traced/tensor.h"
-#include "kernels/host/tensor-sum.h"
+#include "kernels/host/traced/tensor-sum.h"
 #include "tests/kernels-cuda/strided.h"
 
 /* ---- element by element --------------------------------------------------------------------- */
 
 static const char *const names[] = {
 #define EACH(id, ...) #id,
-#include "kernels/host/tensor-rows.def"
+#include "kernels/host/traced/tensor-rows.def"
 #undef EACH
 };
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/cuda/products/turned.h"
-#include "kernels/host/optimizer.h"
+#include "kernels/host/lists/optimizer.h"
 #include "tests/kernels-cuda/device.h"
 
 static const size_t shapes[][2] = {{1, 1}, {1, 70}, {33, 7}, {64, 32}, {130, 65}, {80, 208}};

@@ -1,5 +1,5 @@
 /* tests/kernels/attention.c - blockwise attention against the plain one in double. */
-#include "kernels/host/attention.h"
+#include "kernels/host/attention/attention.h"
 #include "tests/kernels/check.h"
 
 typedef enum {

@@ -1,8 +1,8 @@
 /* tests/kernels/eight-bit.c - maps and places against what torchao makes of the same 65536 numbers
  * (0.18 on a CPU), and that a step in one kernel leaves what a step in two does.
  */
-#include "kernels/host/eight-bit.h"
-#include "kernels/host/four-bit.h"
+#include "kernels/host/lists/eight-bit.h"
+#include "kernels/host/products/four-bit.h"
 #include "tests/kernels/check.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* tests/kernels/embedding.c - table lookup and the sum over repeated rows. */
-#include "kernels/host/embedding.h"
+#include "kernels/host/rows/embedding.h"
 #include "tests/kernels/check.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
  * every tie between two of them, what is too large), against PyTorch's casts of 131072 floats, and
  * largest magnitudes, scales, turned matrices against the plainest loops in double.
  */
-#include "kernels/host/float8.h"
+#include "kernels/host/products/float8.h"
 #include "tests/kernels/check.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
  * numbers (0.50.2 on a CPU), and what is at the ends: blocks of zeros, a last block cut short, an
  * odd number of numbers, ties.
  */
-#include "kernels/host/four-bit.h"
+#include "kernels/host/products/four-bit.h"
 #include "tests/kernels/check.h"
 
 enum {

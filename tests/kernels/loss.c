@@ -1,5 +1,5 @@
 /* tests/kernels/loss.c - softmax and cross entropy, piece by piece and as a whole. */
-#include "kernels/host/loss.h"
+#include "kernels/host/rows/loss.h"
 #include "tests/kernels/check.h"
 
 typedef struct {

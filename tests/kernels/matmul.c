@@ -1,5 +1,5 @@
 /* tests/kernels/matmul.c - matrix products against triple loops in double. */
-#include "kernels/host/matmul.h"
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/reduce.h"
 #include "tests/kernels/check.h"
 

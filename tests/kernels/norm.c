@@ -1,5 +1,5 @@
 /* tests/kernels/norm.c - layer norm and RMS norm against their definitions in double. */
-#include "kernels/host/norm.h"
+#include "kernels/host/rows/norm.h"
 #include "tests/kernels/check.h"
 
 #define EPS 1e-5f

@@ -1,5 +1,5 @@
 /* tests/kernels/optimizer.c - steps against their formulas in double, whole against pieces. */
-#include "kernels/host/optimizer.h"
+#include "kernels/host/lists/optimizer.h"
 #include "kernels/host/elementwise.h"
 #include "kernels/host/reduce.h"
 #include "tests/kernels/check.h"

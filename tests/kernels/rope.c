@@ -1,5 +1,5 @@
 /* tests/kernels/rope.c - rotary embedding against rotate_half in double, through strided views. */
-#include "kernels/host/rope.h"
+#include "kernels/host/attention/rope.h"
 #include "tests/kernels/check.h"
 
 enum {

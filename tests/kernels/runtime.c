@@ -1,7 +1,7 @@
 /* tests/kernels/runtime.c - setting up, and what the machine says of itself. */
 #include "kernels/host/runtime.h"
-#include "kernels/host/attention.h"
-#include "kernels/host/matmul.h"
+#include "kernels/host/attention/attention.h"
+#include "kernels/host/products/matmul.h"
 #include "tests/kernels/check.h"
 
 static void test_names(void) {

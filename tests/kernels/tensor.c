@@ -1,8 +1,8 @@
 /* tests/kernels/tensor.c - tensors through strides: what is read, written, computed element by
  * element and summed, beside loops in double over every index. */
-#include "kernels/host/tensor.h"
-#include "kernels/host/tensor-rows.h"
-#include "kernels/host/tensor-sum.h"
+#include "kernels/host/traced/tensor.h"
+#include "kernels/host/traced/tensor-rows.h"
+#include "kernels/host/traced/tensor-sum.h"
 #include "tests/kernels/check.h"
 
 enum {

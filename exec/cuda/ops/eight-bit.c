@@ -4,7 +4,7 @@
 #include "exec/eight-bit.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/products/four-bit.h"
-#include "kernels/host/four-bit.h"
+#include "kernels/host/products/four-bit.h"
 
 static KernelCudaFault state_map(const ExecTask *t, KernelCuda *k) {
     float map[KERNEL_BYTE_MAP];

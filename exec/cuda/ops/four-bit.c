@@ -1,7 +1,7 @@
 /* exec/cuda/ops/four-bit.c - ops of weights in 4 bits, as exec/host/four-bit.c has them. */
 #include "kernels/cuda/products/four-bit.h"
 #include "exec/cuda/ops/operands.h"
-#include "kernels/host/four-bit.h"
+#include "kernels/host/products/four-bit.h"
 #include "plan/op/four-bit.h"
 
 static KernelFourBitCode code_of(const ExecTask *t) {

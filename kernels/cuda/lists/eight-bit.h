@@ -1,4 +1,5 @@
-/* kernels/cuda/lists/eight-bit.h - AdamW with states in 8 bits, as kernels/host/eight-bit.h has it.
+/* kernels/cuda/lists/eight-bit.h - AdamW with states in 8 bits, as
+ * kernels/host/lists/eight-bit.h has it.
  *
  * Bound: memory, what is read once, and what is written.
  */

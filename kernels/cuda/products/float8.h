@@ -1,6 +1,7 @@
 /* kernels/cuda/products/float8.h - casts to float8 and their scales.
  *
- * The same numbers as kernels/host/float8.h, bit by bit, but for what a norm or SwiGLU makes.
+ * The same numbers as kernels/host/products/float8.h, bit by bit, but for what a norm or SwiGLU
+ * makes.
  * Bound: memory, what is read once, and what is written.
  */
 #pragma once
@@ -62,7 +63,7 @@ KernelCudaFault kernel_cuda_float8_unscale(KernelCuda *lane, void *x, KernelCuda
                                            KernelCudaFloat8Scale column, size_t rows, size_t cols,
                                            KernelCudaType type);
 
-/* As kernel_float8_delay() of kernels/host/float8.h. */
+/* As kernel_float8_delay() of kernels/host/products/float8.h. */
 KernelCudaFault kernel_cuda_float8_delay(KernelCuda *lane, float *history, float *scale,
                                          size_t passes, size_t tensors, double largest);
 

@@ -1,6 +1,6 @@
 /* kernels/cuda/products/four-bit.h - numbers in 4 bits, and their magnitudes in 8.
  *
- * The same bytes and numbers as kernels/host/four-bit.h, bit by bit.
+ * The same bytes and numbers as kernels/host/products/four-bit.h, bit by bit.
  * Bound: memory, what is read once, and what is written.
  */
 #pragma once

@@ -6,7 +6,7 @@
  */
 #pragma once
 #include "kernels/cuda/runtime.h"
-#include "kernels/host/tensor.h"
+#include "kernels/host/traced/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {

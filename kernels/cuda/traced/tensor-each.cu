@@ -178,7 +178,7 @@ __device__ void compute(R (&y)[V], const R (&x)[KERNEL_EACH_INPUTS][V], KernelEa
             });                                                                                    \
         }                                                                                          \
         return;
-#include "kernels/host/tensor-rows.def"
+#include "kernels/host/traced/tensor-rows.def"
 #undef EACH
     case KERNEL_N_EACH:
         break;

@@ -3,7 +3,7 @@
  */
 #pragma once
 #include "kernels/cuda/each.cuh"
-#include "kernels/host/tensor.h"
+#include "kernels/host/traced/tensor.h"
 
 namespace cu {
 

@@ -1,12 +1,12 @@
 /* kernels/cuda/traced/tensor.h - tensors of any dtype, seen through strides, as
- * kernels/host/tensor*.h has them; for networks that were traced.
+ * kernels/host/traced/tensor*.h has them; for networks that were traced.
  *
  * Computed in float, or in double where an operand is an integer or fp64, and rounded once. Bound:
  * memory; where sides do not lie as one, the divisions that find an element.
  */
 #pragma once
 #include "kernels/cuda/runtime.h"
-#include "kernels/host/tensor-rows.h"
+#include "kernels/host/traced/tensor-rows.h"
 
 #ifdef __cplusplus
 extern "C" {

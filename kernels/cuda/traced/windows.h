@@ -9,7 +9,7 @@
  */
 #pragma once
 #include "kernels/cuda/runtime.h"
-#include "kernels/host/tensor.h"
+#include "kernels/host/traced/tensor.h"
 #include "kernels/windows.h"
 
 #ifdef __cplusplus

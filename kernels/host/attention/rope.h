@@ -1,5 +1,5 @@
-/* kernels/host/rope.h - rotary position embedding in the "rotate half" form, and of neighbours as
- * complex numbers.
+/* kernels/host/attention/rope.h - rotary position embedding in the "rotate half" form, and of
+ * neighbours as complex numbers.
  *
  * With h = head_dim / 2 and tables cos, sin [seq, head_dim] (row s for position s; pass a later row
  * to start at a later position):
@@ -8,7 +8,7 @@
  * head_dim is even. The output may alias the input if their strides are equal. Bound: memory.
  */
 #pragma once
-#include "kernels/host/view.h"
+#include "kernels/host/attention/view.h"
 #include <stddef.h>
 
 /* cos and sin of position * base^(-2 j / head_dim), each half of a row alike, for positions

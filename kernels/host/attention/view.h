@@ -1,4 +1,4 @@
-/* kernels/host/view.h - a [batch, seq, heads, width] array seen through strides.
+/* kernels/host/attention/view.h - a [batch, seq, heads, width] array seen through strides.
  *
  * The last dimension is contiguous; the others have a stride in elements, so one view can name q
  * inside a packed qkv projection, a [batch, heads, seq, width] tensor, or a kv head shared by

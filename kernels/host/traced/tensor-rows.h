@@ -1,4 +1,4 @@
-/* kernels/host/tensor-rows.h - element by element, tensors of any dtype and shape.
+/* kernels/host/traced/tensor-rows.h - element by element, tensors of any dtype and shape.
  *
  * Inputs are widened to the output's shape as PyTorch does (sides are matched from the last; one of
  * size 1, or none, repeats). In pieces that stay in cache: loaded, computed in float (or in double
@@ -6,11 +6,11 @@
  * Bound: memory, or the exponential where there is one.
  */
 #pragma once
-#include "kernels/host/tensor.h"
+#include "kernels/host/traced/tensor.h"
 
 typedef enum {
 #define EACH(id, ...) KERNEL_EACH_##id,
-#include "kernels/host/tensor-rows.def"
+#include "kernels/host/traced/tensor-rows.def"
 #undef EACH
     KERNEL_N_EACH
 } KernelEach;

@@ -1,5 +1,5 @@
-/* kernels/host/tensor-rows.c - see tensor-rows.h. */
-#include "kernels/host/tensor-rows.h"
+/* kernels/host/traced/tensor-rows.c - see tensor-rows.h. */
+#include "kernels/host/traced/tensor-rows.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +14,12 @@ enum {
 
 #define R       float
 #define COMPUTE compute_f32
-#include "kernels/host/tensor-rows-body.def"
+#include "kernels/host/traced/tensor-rows-body.def"
 #undef R
 #undef COMPUTE
 #define R       double
 #define COMPUTE compute_f64
-#include "kernels/host/tensor-rows-body.def"
+#include "kernels/host/traced/tensor-rows-body.def"
 #undef R
 #undef COMPUTE
 

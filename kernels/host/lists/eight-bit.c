@@ -1,8 +1,8 @@
-/* kernels/host/eight-bit.c - see eight-bit.h. */
-#include "kernels/host/eight-bit.h"
+/* kernels/host/lists/eight-bit.c - see eight-bit.h. */
+#include "kernels/host/lists/eight-bit.h"
 
 #include "kernels/at-least.h"
-#include "kernels/host/float8.h"
+#include "kernels/host/products/float8.h"
 
 static float number_of(const KernelState8bit *state, size_t i) {
     return state->map[state->codes[i]] * state->absmax[i / KERNEL_BYTE_BLOCK];

@@ -1,8 +1,9 @@
-/* kernels/host/eight-bit.h - AdamW with states in 8 bits, as torchao has it (AdamW8bit, 0.18).
+/* kernels/host/lists/eight-bit.h - AdamW with states in 8 bits, as torchao has it (AdamW8bit of
+ * 0.18).
  *
  * Of each number of a state there is the place of one of 256 values, which lie in a map in order
- * (four-bit.h), times the largest magnitude of 256 neighbours. n is a multiple of 256. What a step
- * does not name of a state is not looked at.
+ * (kernels/eight-bit-step.h), times the largest magnitude of 256 neighbours. n is a multiple of
+ * 256. What a step does not name of a state is not looked at.
  * Bound: memory.
  */
 #pragma once

@@ -1,5 +1,5 @@
-/* kernels/host/float8.h - numbers stored in 8 bits, and what goes with them: e4m3 (bias 7, no
- * infinity, PyTorch's float8_e4m3fn) and e5m2 (bias 15).
+/* kernels/host/products/float8.h - numbers stored in 8 bits, and what goes with them: e4m3 (bias 7,
+ * no infinity, PyTorch's float8_e4m3fn) and e5m2 (bias 15).
  *
  * Widening is exact. Narrowing rounds to nearest, ties to even, and gives the largest number for
  * what is larger (448, 57344), infinity included; NaN stays NaN. That is PyTorch's cast of what was

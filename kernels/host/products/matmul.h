@@ -1,4 +1,4 @@
-/* kernels/host/matmul.h - matrix products, over CBLAS.
+/* kernels/host/products/matmul.h - matrix products, over CBLAS.
  *
  * The pieces of a linear layer are separate kernels, because each is an op of its own with outputs
  * of its own lifetime. Weights are laid out as torch.nn.Linear's: w[n, k] for x[m, k] -> y[m, n].

@@ -1,4 +1,4 @@
-/* kernels/host/loss.h - softmax, and cross entropy as PyTorch's eager ops take it apart.
+/* kernels/host/rows/loss.h - softmax, and cross entropy as PyTorch's eager ops take it apart.
  *
  * cross_entropy is log_softmax, then nll_loss; backward is nll_loss's, then log_softmax's. Rows are
  * the last dimension; maxima in float, sums in double. y and dx may alias their first input.

@@ -1,4 +1,4 @@
-/* kernels/host/optimizer.h - optimizer steps over flat arrays, whole and in pieces.
+/* kernels/host/lists/optimizer.h - optimizer steps over flat arrays, whole and in pieces.
  *
  * The pieces are those of PyTorch's foreach Adam, which passes over its tensor lists once for each;
  * a plan of that flavour has an op and temporaries for every one. AdamW, in its order:

@@ -1,5 +1,5 @@
-/* kernels/host/float8.c - see float8.h. */
-#include "kernels/host/float8.h"
+/* kernels/host/products/float8.c - see float8.h. */
+#include "kernels/host/products/float8.h"
 #include "kernels/host/vector.h"
 
 #define FLOAT8_INLINE KERNEL_INLINE

@@ -1,5 +1,5 @@
-/* kernels/host/rope.c - see rope.h. */
-#include "kernels/host/rope.h"
+/* kernels/host/attention/rope.c - see rope.h. */
+#include "kernels/host/attention/rope.h"
 #include "kernels/host/vector.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* kernels/host/tensor-sum.c - see tensor-sum.h. */
-#include "kernels/host/tensor-sum.h"
+/* kernels/host/traced/tensor-sum.c - see tensor-sum.h. */
+#include "kernels/host/traced/tensor-sum.h"
 
 enum {
     PIECE = 256

@@ -1,5 +1,5 @@
-/* kernels/host/matmul.c - see matmul.h. */
-#include "kernels/host/matmul.h"
+/* kernels/host/products/matmul.c - see matmul.h. */
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/elementwise.h"
 #include <cblas.h>
 #include <limits.h>

@@ -1,4 +1,5 @@
-/* kernels/host/tensor.h - tensors of any dtype, seen through strides; numbers in and out of them.
+/* kernels/host/traced/tensor.h - tensors of any dtype, seen through strides; numbers in and out of
+ * them.
  *
  * What is read is widened to float (exact but for integers beyond 2^24), double or int64_t; what is
  * written is rounded once, to nearest. The order is row-major in the tensor's own sizes, wherever

@@ -1,4 +1,4 @@
-/* kernels/host/embedding.h - table lookup and its gradient.
+/* kernels/host/rows/embedding.h - table lookup and its gradient.
  *
  * Both return false if an index lies outside the table; outputs are then undefined (but nothing
  * outside them was touched). Bound: memory, at random rows.

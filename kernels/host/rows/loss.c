@@ -1,5 +1,5 @@
-/* kernels/host/loss.c - see loss.h. */
-#include "kernels/host/loss.h"
+/* kernels/host/rows/loss.c - see loss.h. */
+#include "kernels/host/rows/loss.h"
 #include "kernels/host/vector.h"
 #include <math.h>
 

@@ -1,8 +1,8 @@
-/* kernels/host/optimizer.c - see optimizer.h.
+/* kernels/host/lists/optimizer.c - see optimizer.h.
  *
  * Scalars are formed in double, as PyTorch's Python code does, and rounded once to float.
  */
-#include "kernels/host/optimizer.h"
+#include "kernels/host/lists/optimizer.h"
 #include "kernels/host/vector.h"
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* kernels/host/attention.h - attention that never holds a seq x seq array.
+/* kernels/host/attention/attention.h - attention that never holds a seq x seq array.
  *
  * o = softmax(scale q k^T) v, per batch and head, worked in blocks: a running row maximum and row
  * sum let each block of keys be folded in as it comes, and the logsumexp kept for each row lets the
@@ -15,7 +15,7 @@
  * of a head, half of that if causal; with a window, for each pair that it leaves, by blocks.
  */
 #pragma once
-#include "kernels/host/view.h"
+#include "kernels/host/attention/view.h"
 #include <stdbool.h>
 #include <stddef.h>
 

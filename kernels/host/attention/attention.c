@@ -1,4 +1,4 @@
-/* kernels/host/attention.c - see attention.h.
+/* kernels/host/attention/attention.c - see attention.h.
  *
  * Forward, for a block of queries: with S = scale q k^T for one block of keys, the running maximum
  * m and sum l of each row, and the unnormalized output o,
@@ -13,10 +13,10 @@
  * BLAS calls on strided blocks, so nothing is packed here. Blocks that causality or a window hides
  * are skipped.
  */
-#include "kernels/host/attention.h"
+#include "kernels/host/attention/attention.h"
 #include "kernels/alibi.h"
 #include "kernels/host/elementwise.h"
-#include "kernels/host/matmul.h"
+#include "kernels/host/products/matmul.h"
 #include "kernels/host/vector.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* kernels/host/tensor.c - see tensor.h. */
-#include "kernels/host/tensor.h"
+/* kernels/host/traced/tensor.c - see tensor.h. */
+#include "kernels/host/traced/tensor.h"
 #include "kernels/host/half.h"
 #include <stdlib.h>
 

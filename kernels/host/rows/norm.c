@@ -1,4 +1,4 @@
-/* kernels/host/norm.c - see norm.h.
+/* kernels/host/rows/norm.c - see norm.h.
  *
  * With h = (x - mean) rstd and g = dy weight, averages over a row written < >:
  *     layer norm: dx = rstd (g - <g> - h <g h>)        dweight = sum over rows of dy h, dbias of dy
@@ -6,7 +6,7 @@
  * The parameter gradients are a sweep of their own, a block of columns at a time, so that their
  * sums can be kept in double on the stack.
  */
-#include "kernels/host/norm.h"
+#include "kernels/host/rows/norm.h"
 #include "kernels/host/vector.h"
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* kernels/host/norm.h - layer norm and RMS norm over the last dimension.
+/* kernels/host/rows/norm.h - layer norm and RMS norm over the last dimension.
  *
  * Rows are reduced in double. Bound: memory; forward reads a row twice (the second time from cache)
  * and writes it once, backward reads x and dy and writes dx.

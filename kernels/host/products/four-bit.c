@@ -1,9 +1,9 @@
-/* kernels/host/four-bit.c - see four-bit.h. */
-#include "kernels/host/four-bit.h"
+/* kernels/host/products/four-bit.c - see four-bit.h. */
+#include "kernels/host/products/four-bit.h"
 
 #include <math.h>
 
-#include "kernels/host/float8.h"
+#include "kernels/host/products/float8.h"
 
 static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;

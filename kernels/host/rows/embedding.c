@@ -1,5 +1,5 @@
-/* kernels/host/embedding.c - see embedding.h. */
-#include "kernels/host/embedding.h"
+/* kernels/host/rows/embedding.c - see embedding.h. */
+#include "kernels/host/rows/embedding.h"
 #include "kernels/host/elementwise.h"
 #include <string.h>
 

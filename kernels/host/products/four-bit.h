@@ -1,4 +1,4 @@
-/* kernels/host/four-bit.h - numbers in 4 bits, as bitsandbytes has them (0.50).
+/* kernels/host/products/four-bit.h - numbers in 4 bits, as bitsandbytes has them (0.50).
  *
  * Each is the place of one of 16 values, times the largest magnitude of 64 neighbours; and in 8
  * bits, of one of 256, times that of 256 neighbours.
