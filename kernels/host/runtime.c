@@ -1,6 +1,7 @@
 /* kernels/host/runtime.c - see runtime.h. */
 #include "kernels/host/runtime.h"
 #include <cblas.h>
+#include <string.h>
 
 bool kernel_set_threads(int threads) {
 #ifdef KERNEL_OPENBLAS
@@ -18,6 +19,18 @@ const char *kernel_blas_name(void) {
 #else
     return "CBLAS";
 #endif
+}
+
+const char *kernel_blas_better_core(void) {
+#ifdef KERNEL_OPENBLAS
+    const char *isa = kernel_isa_name();
+    if (strcmp(openblas_get_corename(), "Prescott") == 0) {
+        return strcmp(isa, "x86-64-v4") == 0   ? "SkylakeX"
+               : strcmp(isa, "x86-64-v3") == 0 ? "Haswell"
+                                               : NULL;
+    }
+#endif
+    return NULL;
 }
 
 #ifndef KERNEL_DISPATCH

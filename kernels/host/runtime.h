@@ -30,3 +30,8 @@ const char *kernel_isa_name(void);
 
 /* The BLAS behind the matrix products, as it describes itself. */
 const char *kernel_blas_name(void);
+
+/* The name of the kernels that such a BLAS should be told to multiply with, if it took its oldest
+ * ones although the processor can do more: an OpenBLAS that is older than the processor does not
+ * know it. It looks for the name as it is loaded, in OPENBLAS_CORETYPE. NULL: all is well. */
+const char *kernel_blas_better_core(void);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kernels/host/runtime.h"
 #include "plan/text/text.h"
 #include "tests/exec/runs.h"
 #include "trace/compare/compare.h"
@@ -89,6 +90,33 @@ static void no_loss_is_null(void) {
 static Trace *trace_of(const char *name) {
     g_autofree char *path = g_build_filename(folder, name, NULL);
     return test_run_take_trace(path);
+}
+
+static char *products_of(const char *words) {
+    test_run_ok("%s %s --steps 1 --trace %s/b.trace", plan_path, words, folder);
+    g_autoptr(Trace) trace = trace_of("b.trace");
+    return g_strdup(trace_get(trace, "blas"));
+}
+
+/* The oldest kernels of an OpenBLAS of many are for those who ask for them, or have an old
+ * processor. */
+static void products_have_good_kernels(void) {
+    static const char oldest[] = "Prescott";
+    const char *isa = kernel_isa_name();
+    bool is_old = !g_str_equal(isa, "x86-64-v3") && !g_str_equal(isa, "x86-64-v4");
+    if (is_old || !strstr(kernel_blas_name(), "DYNAMIC_ARCH") || g_getenv("OPENBLAS_CORETYPE")) {
+        g_test_skip("an old processor, a BLAS of one kind of kernels, or they are chosen");
+        return;
+    }
+    plan("-n 2");
+    g_autofree char *by_itself = products_of("--local-ranks 2");
+    test_run_name = "OPENBLAS_CORETYPE";
+    test_run_value = oldest;
+    g_autofree char *as_told = products_of("--local-ranks 2");
+    test_run_name = NULL;
+    g_test_message("%s; told: %s", by_itself, as_told);
+    g_assert_null(strstr(by_itself, oldest));
+    g_assert_nonnull(strstr(as_told, oldest));
 }
 
 /* The trace has every rank, and its memory is what was predicted. */
@@ -325,6 +353,7 @@ int main(int argc, char **argv) {
     plan_path = g_build_filename(folder, "x.plan", NULL);
     g_test_add_func("/exec/local/losses agree on 1 to 4 ranks", losses_agree);
     g_test_add_func("/exec/local/no loss is null", no_loss_is_null);
+    g_test_add_func("/exec/local/products have good kernels", products_have_good_kernels);
     g_test_add_func("/exec/local/traces are whole", traces_are_whole);
     g_test_add_func("/exec/local/a device takes a trace", a_device_takes_a_trace);
     g_test_add_func("/exec/local/a killed rank is named", a_killed_rank_is_named);

@@ -10,6 +10,33 @@ static void test_names(void) {
     g_test_message("%s; %s", kernel_isa_name(), kernel_blas_name());
 }
 
+/* A BLAS that took its oldest kernels would do better with others, unless the processor is as old
+ * as they. */
+static void test_better_core(void) {
+    if (g_test_subprocess()) {
+        const char *core = kernel_blas_better_core();
+        g_print("oldest: %s\n", core ? core : "none");
+        return;
+    }
+    if (!strstr(kernel_blas_name(), "OpenBLAS") || !strstr(kernel_blas_name(), "DYNAMIC_ARCH")) {
+        g_test_skip("no OpenBLAS of many kernels");
+        return;
+    }
+    g_autofree char *was = g_strdup(g_getenv("OPENBLAS_CORETYPE"));
+    g_setenv("OPENBLAS_CORETYPE", "Prescott", TRUE);
+    g_test_trap_subprocess(NULL, 0, (GTestSubprocessFlags)0);
+    g_test_trap_assert_passed();
+    const char *isa = kernel_isa_name();
+    g_test_trap_assert_stdout(g_str_equal(isa, "x86-64-v4")   ? "*oldest: SkylakeX*"
+                              : g_str_equal(isa, "x86-64-v3") ? "*oldest: Haswell*"
+                                                              : "*oldest: none*");
+    if (was) {
+        g_setenv("OPENBLAS_CORETYPE", was, TRUE);
+    } else {
+        g_unsetenv("OPENBLAS_CORETYPE");
+    }
+}
+
 /* Threads may change how fast a product is, not what it is. */
 static void test_threads(void) {
     const size_t n = 150;
@@ -68,6 +95,7 @@ static void test_callers(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernels/runtime/names", test_names);
+    g_test_add_func("/kernels/runtime/better core", test_better_core);
     g_test_add_func("/kernels/runtime/threads", test_threads);
     g_test_add_func("/kernels/runtime/callers", test_callers);
     return g_test_run();
