@@ -87,10 +87,15 @@ enum {
 static void append_block(MemoryWords *state, const MemoryBlock *block) {
     memory_words_reserve(state, WORDS_OF_BLOCK);
     uint64_t *word = state->words + state->n;
-    *word++ = block->bytes << 2 | block->state; /* there are four; bytes are below 2^60 */
-    if (block->state == MEMORY_BLOCK_USED || block->state == MEMORY_BLOCK_WAITING) {
+    uint64_t bytes_and_state = block->bytes << 3 | block->state; /* of four; bytes are below 2^60 */
+    if (block->state != MEMORY_BLOCK_USED && block->state != MEMORY_BLOCK_WAITING) {
+        *word++ = bytes_and_state;
+    } else {
+        uint64_t more = block->state == MEMORY_BLOCK_USED ? block->marks : block->n_events;
+        *word++ = bytes_and_state | (uint64_t)(more > 0) << 2; /* a word for it; often it is 0 */
         *word++ = block->requested_bytes;
-        *word++ = block->state == MEMORY_BLOCK_USED ? block->marks : block->n_events;
+        *word = more;
+        word += more > 0;
     }
     state->n = (gsize)(word - state->words);
 }

@@ -18,7 +18,7 @@ struct _PlanArena {
 
 enum {
     ALIGNMENT = 16,
-    LEAST_BLOCK = 64 << 10,
+    LEAST_BLOCK = 16 << 10,
     LARGE_FROM = 4 << 20,   /* bytes of an arena; what is more of it is in a large block */
     LARGE_BLOCK = 64 << 20, /* addresses; five plans of GPT-175B on 512 ranks */
     MOST_KEPT = 8,          /* 512 MiB; Llama 3 405B in 8 stages of 32 microbatches takes 7 */
@@ -133,15 +133,34 @@ void plan_arena_free(PlanArena *arena) {
     g_free(arena);
 }
 
-gpointer plan_arena_take(PlanArena *arena, gsize bytes) {
+static gsize piece_of(gsize bytes) {
     gsize piece = MAX(bytes, 1); /* no two begin at the same place */
-    if (!PLAN_ARENA_EACH_ALONE) {
-        piece = rounded(piece, ALIGNMENT);
-    }
+    return PLAN_ARENA_EACH_ALONE ? piece : rounded(piece, ALIGNMENT);
+}
+
+gpointer plan_arena_take(PlanArena *arena, gsize bytes) {
+    gsize piece = piece_of(bytes);
     Block *block = left_of(arena->last) < piece ? add_block(arena, piece) : arena->last;
     gpointer taken = (char *)block + block->used;
     block->used += piece;
     return taken;
+}
+
+/* A piece that has a block on the heap to itself. */
+gpointer plan_arena_shrink(PlanArena *arena, gpointer piece, gsize had_bytes, gsize bytes) {
+    gsize head = rounded(sizeof(Block), ALIGNMENT);
+    for (Block **at = &arena->last; *at; at = &(*at)->before) {
+        Block *block = *at;
+        bool is_alone = (char *)block + head == piece && block->used == head + piece_of(had_bytes);
+        if (is_alone && block->bytes < LARGE_BLOCK) {
+            gsize left = head + piece_of(bytes);
+            arena->bytes -= block->bytes - left;
+            *at = block = g_realloc(block, left);
+            block->bytes = block->used = left;
+            return (char *)block + head;
+        }
+    }
+    return piece;
 }
 
 gpointer plan_arena_copy(PlanArena *arena, gconstpointer items, gsize bytes) {

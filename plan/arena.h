@@ -34,5 +34,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanArena, plan_arena_free)
 gpointer plan_arena_take(PlanArena *arena, gsize bytes); /* not cleared; aligned for all types */
 gpointer plan_arena_copy(PlanArena *arena, gconstpointer items, gsize bytes);
 const char *plan_arena_text(PlanArena *arena, const char *text);
+/* Gives back what lies behind the first `bytes` of a piece of so many, if it can be; returns where
+ * the piece lies now. */
+gpointer plan_arena_shrink(PlanArena *arena, gpointer piece, gsize had_bytes, gsize bytes);
 
 #define plan_arena_array(arena, type, n) ((type *)plan_arena_take(arena, (n) * sizeof(type)))

@@ -21,16 +21,19 @@ void plan_builder_clear(PlanBuilder *builder) {
 }
 
 void plan_builder_expect(PlanBuilder *builder, const PlanBuilderGrowth *growth, uint32_t n,
-                         uint32_t n_dims) {
-    plan_vector_reserve(&builder->sections[PLAN_SECTION_CONSTRUCT], n);
-    plan_vector_reserve(&builder->sections[PLAN_SECTION_FIRST], growth->instrs * n);
-    plan_vector_reserve(&builder->buffers, growth->buffers * n);
-    plan_vector_reserve(&builder->live, growth->buffers * n);
-    plan_vector_reserve(&builder->ops, growth->ops * n);
-    plan_vector_reserve(&builder->dims, growth->dims * n_dims);
-    plan_vector_reserve(&builder->attrs, growth->attrs * n);
-    plan_vector_reserve(&builder->operands, growth->operands * n);
-    plan_vector_reserve(&builder->parts, growth->parts * n);
+                         uint32_t n_dims, uint32_t n_parameters) {
+#define EXPECTED(what, n_ops)                                                                      \
+    (growth->what.of_op * (n_ops) + growth->what.of_parameter * n_parameters)
+    plan_vector_reserve(&builder->sections[PLAN_SECTION_CONSTRUCT], n + n_parameters);
+    plan_vector_reserve(&builder->sections[PLAN_SECTION_FIRST], EXPECTED(instrs, n));
+    plan_vector_reserve(&builder->buffers, EXPECTED(buffers, n));
+    plan_vector_reserve(&builder->live, EXPECTED(buffers, n));
+    plan_vector_reserve(&builder->ops, EXPECTED(ops, n));
+    plan_vector_reserve(&builder->dims, EXPECTED(dims, n_dims));
+    plan_vector_reserve(&builder->attrs, EXPECTED(attrs, n));
+    plan_vector_reserve(&builder->operands, EXPECTED(operands, n));
+    plan_vector_reserve(&builder->parts, EXPECTED(parts, n));
+#undef EXPECTED
 }
 
 static uint32_t about(uint32_t n) {
@@ -50,11 +53,13 @@ void plan_builder_expect_like(PlanBuilder *builder, const PlanRole *role) {
     plan_vector_reserve(&builder->parts, about(role->n_parts));
 }
 
-/* Steps are about equally long. */
+/* Steps are about equally long, but for what the first does once. */
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section) {
     if (section > PLAN_SECTION_FIRST) {
-        plan_vector_reserve(&builder->sections[section], builder->sections[section - 1].len);
+        uint32_t n = builder->sections[section - 1].len;
+        plan_vector_reserve(&builder->sections[section], n - builder->n_once + n / 128);
     }
+    builder->n_once = 0;
     builder->section = section;
     builder->works = 0;
     builder->n_events = builder->reserved_events;
@@ -302,6 +307,20 @@ uint32_t plan_builder_new_empty(PlanBuilder *builder, uint64_t elements, PlanDty
 
 void plan_builder_host_op(PlanBuilder *builder) {
     emit(builder, PLAN_HOST_OP, 0, builder->ops.len - 1);
+}
+
+void plan_builder_trim(PlanBuilder *builder) {
+    for (PlanSection s = 0; s < PLAN_N_SECTIONS; s++) {
+        if (builder->sections[s].len) {
+            plan_vector_trim(&builder->sections[s]);
+        }
+    }
+    plan_vector_trim(&builder->buffers);
+    plan_vector_trim(&builder->ops);
+    plan_vector_trim(&builder->operands);
+    plan_vector_trim(&builder->parts);
+    plan_vector_trim(&builder->dims);
+    plan_vector_trim(&builder->attrs);
 }
 
 void plan_builder_hand_over(const PlanBuilder *builder, PlanRole *role) {

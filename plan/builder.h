@@ -30,7 +30,8 @@ typedef struct {
     PlanSection section;
     PlanPhase phase;
     uint32_t unit, module;
-    unsigned works; /* bits: lanes on which the section launches something */
+    uint32_t n_once; /* instructions of the section that no later one has, where that is known */
+    unsigned works;  /* bits: lanes on which the section launches something */
     /* A rank with several stages: how many units and modules its earlier stages have. */
     uint32_t first_unit, first_module;
     uint32_t n_events, max_events, reserved_events;
@@ -41,17 +42,20 @@ typedef struct {
 void plan_builder_init(PlanBuilder *builder, PlanArena *arena);
 void plan_builder_clear(PlanBuilder *builder);
 
-/* What ops and parameters of a graph usually become: so many of each for one of them; and how many
- * dims of the role's ops for one of the graph's. */
+/* What the ops of a graph and its parameters usually become: so many of each for an op and for a
+ * parameter; and how many dims of the role's ops for one of the graph's and for a parameter. */
 typedef struct {
-    uint8_t instrs, buffers, ops, operands, parts, attrs;
-    uint8_t dims;
+    uint8_t of_op, of_parameter;
+} PlanBuilderRate;
+
+typedef struct {
+    PlanBuilderRate instrs, buffers, ops, operands, parts, attrs, dims;
 } PlanBuilderGrowth;
 
-/* Reserves room, so that arrays need not be moved as they grow: for n ops and parameters of a graph
- * whose ops have n_dims dims, or for about as much as another role has. */
+/* Reserves room, so that arrays need not be moved as they grow: for a graph of n ops with n_dims
+ * dims and of so many parameters, or for about as much as another role has. */
 void plan_builder_expect(PlanBuilder *builder, const PlanBuilderGrowth *growth, uint32_t n,
-                         uint32_t n_dims);
+                         uint32_t n_dims, uint32_t n_parameters);
 void plan_builder_expect_like(PlanBuilder *builder, const PlanRole *role);
 
 void plan_builder_begin_section(PlanBuilder *builder, PlanSection section);
@@ -122,5 +126,7 @@ static inline PlanBuffer *plan_builder_at(PlanBuilder *builder, uint32_t buffer)
     return &builder->buffers.items[buffer];
 }
 
+/* All is written: gives back the room that is left. */
+void plan_builder_trim(PlanBuilder *builder);
 /* Points the role at what has been written so far. To be called again after writing more. */
 void plan_builder_hand_over(const PlanBuilder *builder, PlanRole *role);

@@ -12,3 +12,7 @@ gpointer plan_vector_grow(PlanArena *arena, gpointer items, gsize used_bytes, gs
     }
     return larger;
 }
+
+gpointer plan_vector_shrink(PlanArena *arena, gpointer items, gsize had_bytes, gsize bytes) {
+    return arena ? plan_arena_shrink(arena, items, had_bytes, bytes) : g_realloc(items, bytes);
+}

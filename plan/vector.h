@@ -54,10 +54,13 @@ __attribute__((cold)) gpointer plan_vector_grow(PlanArena *arena, gpointer items
 
 #define plan_vector_last(v) (&(v)->items[(v)->len - 1])
 
-/* Gives back the room that a vector on the heap has beyond its items. */
+gpointer plan_vector_shrink(PlanArena *arena, gpointer items, gsize had_bytes, gsize bytes);
+
+/* Gives back the room that a vector has beyond its items. */
 #define plan_vector_trim(v)                                                                        \
     do {                                                                                           \
-        (v)->items = g_realloc((v)->items, (v)->len * sizeof *(v)->items);                         \
+        (v)->items = plan_vector_shrink((v)->arena, (v)->items, (v)->room * sizeof *(v)->items,    \
+                                        (v)->len * sizeof *(v)->items);                            \
         (v)->room = (v)->len;                                                                      \
     } while (0)
 

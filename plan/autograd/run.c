@@ -65,8 +65,9 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
     run->scaler.loss_scale = run->scaler.growth = run->scaler.found_inf = PLAN_NO_TENSOR;
     run->checkpoint = run->reentered = PLAN_NONE;
     uint32_t n_nodes = graph->ops.len + run->n_units;
+    plan_vector_reserve(&run->storages, n_values + 2 * n_parameters);
     plan_vector_reserve(&run->tape.nodes, n_nodes);
-    plan_vector_reserve(&run->tape.slots, n_nodes);
+    plan_vector_reserve(&run->tape.slots, 2 * n_nodes);
     plan_vector_reserve(&run->tape.edges, 3 * n_nodes);
     plan_vector_reserve(&run->tape.saved, 2 * n_nodes);
     run->tape.node_of_op = g_new(uint32_t, graph->ops.len);

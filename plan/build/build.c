@@ -154,9 +154,8 @@ static void write_roles(PlanRun *run, const PlanGraph *graph, Plan *plan,
     plan->for_one = run->pass.n_folded > 0;
     uint32_t passes_foreseen =
         (uint32_t)MIN(strategy->accumulate - run->pass.n_folded, MOST_FORESEEN);
-    plan_builder_expect(&run->builder, &run->flavour->growth,
-                        graph->ops.len * passes_foreseen + graph->parameters.len,
-                        graph->dims.len * passes_foreseen);
+    plan_builder_expect(&run->builder, &run->flavour->growth, graph->ops.len * passes_foreseen,
+                        graph->dims.len * passes_foreseen, graph->parameters.len);
     g_autofree First *firsts = g_new0(First, strategy->context * strategy->pipeline);
     for (uint32_t i = 0; i < plan->n_roles; i++) {
         PlanRole *role = &plan->roles[i];

@@ -162,5 +162,6 @@ void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *f
         }
     }
     role->n_folded = run->pass.n_folded;
+    plan_builder_trim(&run->builder);
     plan_builder_hand_over(&run->builder, role);
 }

@@ -364,8 +364,13 @@ static const char *const lanes[] = {"compute", "reduce", NULL};
 const PlanFlavour plan_flavour_ddp = {
     .name = "ddp",
     .lanes = lanes,
-    .growth =
-        {.instrs = 12, .buffers = 10, .ops = 6, .operands = 32, .parts = 4, .attrs = 3, .dims = 7},
+    .growth = {.instrs = {12, 12},
+               .buffers = {10, 10},
+               .ops = {6, 6},
+               .operands = {32, 32},
+               .parts = {4, 4},
+               .attrs = {3, 3},
+               .dims = {7, 0}},
     .construct = construct,
     .begin_pass = begin_pass,
     .begin_evaluation = begin_evaluation,

@@ -416,8 +416,13 @@ static const char *const lanes[] = {"compute", "copy_in", "gather", "reduce", "r
 const PlanFlavour plan_flavour_fsdp2 = {
     .name = "fsdp2",
     .lanes = lanes,
-    .growth =
-        {.instrs = 12, .buffers = 9, .ops = 6, .operands = 32, .parts = 4, .attrs = 3, .dims = 5},
+    .growth = {.instrs = {12, 12},
+               .buffers = {9, 9},
+               .ops = {6, 4},
+               .operands = {31, 31},
+               .parts = {0, 8},
+               .attrs = {0, 5},
+               .dims = {3, 5}},
     .shapes_of_ranks = plan_fsdp2_shapes_of_ranks,
     .shards_of_units = plan_fsdp2_shards_of_units,
     .construct = plan_fsdp2_construct,

@@ -24,8 +24,13 @@ static const char *const lanes[] = {"compute", NULL};
 const PlanFlavour plan_flavour_plain = {
     .name = "plain",
     .lanes = lanes,
-    .growth =
-        {.instrs = 12, .buffers = 10, .ops = 6, .operands = 32, .parts = 4, .attrs = 3, .dims = 7},
+    .growth = {.instrs = {12, 12},
+               .buffers = {10, 10},
+               .ops = {6, 6},
+               .operands = {32, 32},
+               .parts = {4, 4},
+               .attrs = {3, 3},
+               .dims = {7, 0}},
     .construct = construct,
     .parameter = parameter,
     .owned = parameter,

@@ -292,8 +292,13 @@ static const char *const lanes[] = {"compute", "reduce", "gather", NULL};
 const PlanFlavour plan_flavour_zero1 = {
     .name = "zero1",
     .lanes = lanes,
-    .growth =
-        {.instrs = 12, .buffers = 10, .ops = 6, .operands = 32, .parts = 4, .attrs = 3, .dims = 7},
+    .growth = {.instrs = {12, 12},
+               .buffers = {10, 10},
+               .ops = {6, 6},
+               .operands = {32, 32},
+               .parts = {4, 4},
+               .attrs = {3, 3},
+               .dims = {7, 0}},
     .shards_of_units = shards_of_units,
     .construct = construct,
     .begin_pass = begin_pass,

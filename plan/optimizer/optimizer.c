@@ -154,8 +154,11 @@ uint32_t plan_over_new_state(const PlanOver *over, uint32_t parameter, unsigned 
 
 void plan_over_make_state(const PlanOver *over, uint32_t parameter, unsigned state,
                           uint64_t elements, PlanDtype dtype) {
+    PlanBuilder *builder = &over->run->builder;
+    uint32_t begin = builder->sections[builder->section].len;
     uint32_t buffer = plan_over_new_state(over, parameter, state, elements, dtype);
     launch_in_place(over->run, PLAN_LANE_COMPUTE, PLAN_OP_FILL, 0, all_of(over->run, buffer));
+    builder->n_once += builder->sections[builder->section].len - begin;
 }
 
 void plan_over_decay_gradients(const PlanOver *over) {

@@ -70,7 +70,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         costs->paths[i] = paths[i];
     }
     costs->row_of_op = g_new(uint32_t, ops_of->n_ops);
-    g_autoptr(GArray) rows = g_array_sized_new(FALSE, FALSE, sizeof(SimOpCost), 512);
+    g_autoptr(GArray) rows = g_array_sized_new(FALSE, FALSE, sizeof(SimOpCost), 128);
     g_autofree PlanAlike *known = g_new0(PlanAlike, 1); /* large for a stack */
     known->of_any_number = true;
     for (uint32_t i = 0; i < ops_of->n_ops; i++) {

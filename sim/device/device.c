@@ -171,7 +171,7 @@ static void write_op(const SimDevice *device, uint32_t rank, const SimOpRow *row
 }
 
 void sim_device_write_rows(const SimDevice *device, uint32_t rank, SimTime until, Trace *trace) {
-    for (uint32_t i = 0; i < device->ops.n; i++) {
+    for (uint32_t i = 0; i < device->ops.next; i++) {
         const SimOpRow *row = sim_op_row(&device->ops, i);
         if (row->end_ns <= until) {
             write_op(device, rank, row, trace);

@@ -152,17 +152,33 @@ void sim_memory_append_position(const SimMemory *memory, uint32_t buffer, Memory
     }
 }
 
+enum {
+    FINEST = 512 /* bytes: addresses are multiples of so many */
+};
+
+/* An address says by how much the buffer's number is above the last one, or 0 if that is too much
+ * for it; then it is the next word. */
+static void append_buffer(MemoryWords *state, uint32_t behind, const MemoryBlock *block) {
+    uint64_t address = memory_block_address(block);
+    if (behind < FINEST) {
+        memory_words_add(state, address | behind);
+        return;
+    }
+    memory_words_add(state, address);
+    memory_words_add(state, behind);
+}
+
 /* Where an arena puts buffers is fixed, and which of them live at a section's end the plan says. */
 bool sim_memory_append_state(const SimMemory *memory, const bool *left_out, MemoryWords *state) {
     if (!memory->caching) {
         return true;
     }
     MemoryBlock *const *blocks = memory->blocks;
-    uint32_t n_buffers = memory->role->n_buffers;
+    uint32_t n_buffers = memory->role->n_buffers, last = 0; /* numbers from 1 */
     for (uint32_t b = 0; b < n_buffers; b++) {
         if (blocks[b] && !(left_out && left_out[b])) {
-            memory_words_add(state, b);
-            memory_words_add(state, memory_block_address(blocks[b]));
+            append_buffer(state, b + 1 - last, blocks[b]);
+            last = b + 1;
         }
     }
     return memory_caching_append_state(memory->caching, state);

@@ -1,49 +1,55 @@
 #include "sim/device/op-rows.h"
 
-#include <string.h>
-
 enum {
-    FEW = 1024 /* rows that are no trouble */
+    FEW = 1024 /* rows that are no trouble; a power of two */
 };
 
 void sim_op_rows_init(SimOpRows *rows) {
-    *rows = (SimOpRows){.rows = g_new(SimOpRow, FEW), .room = FEW};
+    *rows = (SimOpRows){.rows = g_new(SimOpRow, FEW), .mask = FEW - 1, .end = FEW};
 }
 
 void sim_op_rows_clear(SimOpRows *rows) {
     g_clear_pointer(&rows->rows, g_free);
 }
 
-/* Forgets the oldest rows when they are at least half of all: what is moved is at most what was
- * forgotten. */
 static void forget(SimOpRows *rows) {
-    uint32_t old = 0;
-    while (old < rows->n && rows->rows[old].end_ns != SIM_NEVER) {
-        old++;
+    uint32_t first = rows->first, next = rows->next;
+    while (first != next && sim_op_row(rows, first)->end_ns != SIM_NEVER) {
+        first++;
     }
-    if (old >= rows->n / 2) {
-        memmove(rows->rows, rows->rows + old, (rows->n - old) * sizeof *rows->rows);
-        rows->n -= old;
-        rows->base += old;
+    rows->end += first - rows->first;
+    rows->first = first;
+}
+
+static void grow(SimOpRows *rows) {
+    SimOpRows larger = *rows;
+    uint32_t room = 2 * (rows->mask + 1);
+    larger.mask = room - 1;
+    larger.end = rows->first + room;
+    larger.rows = g_new(SimOpRow, room);
+    for (uint32_t number = rows->first; number != rows->next; number++) {
+        *sim_op_row(&larger, number) = *sim_op_row(rows, number);
     }
+    g_free(rows->rows);
+    *rows = larger;
 }
 
 void sim_op_rows_make_room(SimOpRows *rows) {
     if (!rows->kept) {
         forget(rows);
     }
-    if (rows->n == rows->room) {
-        rows->room *= 2;
-        rows->rows = g_renew(SimOpRow, rows->rows, rows->room);
+    if (rows->next == rows->end) {
+        grow(rows);
     }
 }
 
 void sim_op_rows_shift(SimOpRows *rows, SimTime later_ns, SimTime busier_ns) {
-    for (uint32_t i = 0; i < rows->n; i++) {
-        if (rows->rows[i].end_ns == SIM_NEVER) {
-            rows->rows[i].issue_ns += later_ns;
-            rows->rows[i].start_ns += later_ns;
-            rows->rows[i].compute_busy_ns += busier_ns;
+    for (uint32_t number = rows->first; number != rows->next; number++) {
+        SimOpRow *row = sim_op_row(rows, number);
+        if (row->end_ns == SIM_NEVER) {
+            row->issue_ns += later_ns;
+            row->start_ns += later_ns;
+            row->compute_busy_ns += busier_ns;
         }
     }
 }

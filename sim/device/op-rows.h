@@ -23,26 +23,28 @@ typedef struct {
 } SimOpRow;
 
 typedef struct {
-    SimOpRow *rows; /* n of them; the first has the number base */
-    uint32_t n, room, base;
-    bool kept; /* no row is dropped once it has ended */
+    SimOpRow *rows;            /* a ring: a number's row is at that number's last bits ... */
+    uint32_t mask;             /* ... which are these */
+    uint32_t first, next, end; /* numbers: of the rows there are, and the one that finds no room */
+    bool kept;                 /* no row is dropped once it has ended */
 } SimOpRows;
 
 void sim_op_rows_init(SimOpRows *rows);
 void sim_op_rows_clear(SimOpRows *rows);
 void sim_op_rows_make_room(SimOpRows *rows); /* for one more */
+
+static inline SimOpRow *sim_op_row(const SimOpRows *rows, uint32_t number) {
+    return &rows->rows[number & rows->mask];
+}
+
 /* One more, for the caller to fill in. It is there until it and all before it have ended. */
 static inline SimOpRow *sim_op_rows_add(SimOpRows *rows, uint32_t *ret_number) {
-    if (rows->n == rows->room) {
+    if (rows->next == rows->end) {
         sim_op_rows_make_room(rows);
     }
-    *ret_number = rows->base + rows->n;
-    return &rows->rows[rows->n++];
+    *ret_number = rows->next++;
+    return sim_op_row(rows, *ret_number);
 }
 
 /* Moves the times of the ops that have not ended. */
 void sim_op_rows_shift(SimOpRows *rows, SimTime later_ns, SimTime busier_ns);
-
-static inline SimOpRow *sim_op_row(const SimOpRows *rows, uint32_t number) {
-    return &rows->rows[number - rows->base];
-}

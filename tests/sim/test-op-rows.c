@@ -19,7 +19,7 @@ static void play(SimOpRows *rows, guint *ret_most) {
             g_assert_cmpuint(sim_op_row(rows, i - QUEUED)->op, ==, i - QUEUED);
             sim_op_row(rows, i - QUEUED)->end_ns = i;
         }
-        *ret_most = MAX(*ret_most, rows->n);
+        *ret_most = MAX(*ret_most, rows->next - rows->first);
     }
 }
 

@@ -62,7 +62,11 @@ typedef struct {
     int64_t batch, rows, width, ranks;
 } Tokens;
 
+/* Of an op that has them; the loss has fewer dims, and they may be the graph's last. */
 static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
+    if (op->dims + PLAN_GRAPH_TOKENS_WIDTH >= graph->dims.len) {
+        return (Tokens){0};
+    }
     const int64_t *d = plan_graph_dims_of(graph, op);
     return (Tokens){d[PLAN_GRAPH_TOKENS_BATCH], d[PLAN_GRAPH_TOKENS_ROWS],
                     d[PLAN_GRAPH_TOKENS_WIDTH], (int64_t)graph->shared.tensor};

@@ -1,7 +1,7 @@
 #include "sim/device/repeat/snapshot.h"
 
 enum {
-    ROOM = 32 << 10 /* words, of a large network: what nobody touches costs less than copying */
+    ROOM = 18 << 10 /* words, of a large network: what nobody touches costs less than copying */
 };
 
 static void append_run(const SimParts *parts, const SimOpRow *row, bool runs, MemoryWords *state) {
