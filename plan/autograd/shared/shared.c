@@ -62,11 +62,8 @@ typedef struct {
     int64_t batch, rows, width, ranks;
 } Tokens;
 
-/* Of an op that has them; the loss has fewer dims, and they may be the graph's last. */
+/* Of an op that is about tokens; others, such as the loss, have other dims. */
 static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
-    if (op->dims + PLAN_GRAPH_TOKENS_WIDTH >= graph->dims.len) {
-        return (Tokens){0};
-    }
     const int64_t *d = plan_graph_dims_of(graph, op);
     return (Tokens){d[PLAN_GRAPH_TOKENS_BATCH], d[PLAN_GRAPH_TOKENS_ROWS],
                     d[PLAN_GRAPH_TOKENS_WIDTH], (int64_t)graph->shared.tensor};
@@ -74,40 +71,41 @@ static Tokens tokens_of(const PlanGraph *graph, const PlanGraphOp *op) {
 
 /* Between [batch, ranks, rows, width] and the same with the ranks outermost, as collectives have
  * it. */
-static PlanTensor with_parts(PlanRun *run, const Tokens *t, PlanTensor x, bool back) {
+static PlanTensor with_parts(PlanRun *run, const PlanGraphOp *op, PlanTensor x, bool back) {
+    Tokens t = tokens_of(run->graph, op);
     PlanTensor y = new_like(run, x, x.elements, "parts");
-    LAUNCH(
-        run, PLAN_OP_PARTS_COPY,
-        DIMS([PARTS_COPY_BATCH] = t->batch, [PARTS_COPY_PARTS] = t->ranks,
-             [PARTS_COPY_ROWS] = t->rows, [PARTS_COPY_WIDTH] = t->width, [PARTS_COPY_BACK] = back),
-        NULL, x, y);
+    LAUNCH(run, PLAN_OP_PARTS_COPY,
+           DIMS([PARTS_COPY_BATCH] = t.batch, [PARTS_COPY_PARTS] = t.ranks,
+                [PARTS_COPY_ROWS] = t.rows, [PARTS_COPY_WIDTH] = t.width, [PARTS_COPY_BACK] = back),
+           NULL, x, y);
     return y;
 }
 
 /* With one sequence gathered tokens arrive in order; several have to be put in order. */
-static PlanTensor gathered(PlanRun *run, const Tokens *t, PlanTensor x) {
+static PlanTensor gathered(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
+    Tokens t = tokens_of(run->graph, op);
     PlanTensor parts = plan_shared_of_all(run, x);
-    if (t->batch == 1) {
+    if (t.batch == 1) {
         return parts;
     }
-    PlanTensor y = with_parts(run, t, parts, true);
+    PlanTensor y = with_parts(run, op, parts, true);
     drop(run, parts);
     return y;
 }
 
 /* PyTorch copies the parts of one sequence, too. */
-static PlanTensor scattered(PlanRun *run, const Tokens *t, PlanTensor x) {
-    PlanTensor parts = with_parts(run, t, x, false);
-    PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "scattered");
+static PlanTensor scattered(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
+    Tokens t = tokens_of(run->graph, op);
+    PlanTensor parts = with_parts(run, op, x, false);
+    PlanTensor y = new_like(run, x, x.elements / (uint64_t)t.ranks, "scattered");
     communicate(run, PLAN_OP_REDUCE_SCATTER, PLAN_REDUCTION_SUM, parts, y);
     drop(run, parts);
     return y;
 }
 
 void plan_shared_scatter_again(PlanRun *run, const PlanGraphOp *op) {
-    Tokens tokens = tokens_of(run->graph, op);
     plan_run_at(run, PLAN_PHASE_RECOMPUTE, op->module);
-    drop(run, with_parts(run, &tokens, plan_run_given(run, op, 0), false));
+    drop(run, with_parts(run, op, plan_run_given(run, op, 0), false));
 }
 
 /* An all-reduce: eager into a new tensor, compiled in place, because nothing else reads x. */
@@ -120,11 +118,12 @@ static PlanTensor summed(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
 }
 
 /* This rank's part of what all have. */
-static PlanTensor own_of(PlanRun *run, const Tokens *t, PlanTensor x) {
-    PlanTensor y = new_like(run, x, x.elements / (uint64_t)t->ranks, "own");
+static PlanTensor own_of(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
+    Tokens t = tokens_of(run->graph, op);
+    PlanTensor y = new_like(run, x, x.elements / (uint64_t)t.ranks, "own");
     begin_of_rank(run, PLAN_OP_OWN_PARTS,
-                  DIMS([OWN_PARTS_BATCH] = t->batch, [OWN_PARTS_N] = t->rows * t->width,
-                       [OWN_PARTS_RANKS] = t->ranks));
+                  DIMS([OWN_PARTS_BATCH] = t.batch, [OWN_PARTS_N] = t.rows * t.width,
+                       [OWN_PARTS_RANKS] = t.ranks));
     LAUNCH_BEGUN(run, x, y);
     return y;
 }
@@ -193,20 +192,19 @@ static PlanTensor gathered_by_parts(PlanRun *run, const PlanGraphOp *op) {
 /* ---- forward and backward ------------------------------------------------------------------- */
 
 void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
-    Tokens tokens = tokens_of(run->graph, op);
     PlanGraphKind kind = (PlanGraphKind)op->kind;
     if (kind == PLAN_GRAPH_SHARED_GATHER && plan_async_gathers(run, op)) {
         plan_run_give(run, op, 0, gathered_by_parts(run, op));
     } else if (plan_async_scatters(run, op)) {
         plan_run_give(run, op, 0, plan_async_scatter(run));
     } else if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_WHOLE) {
-        plan_run_give(run, op, 0, gathered(run, &tokens, plan_run_given(run, op, 0)));
+        plan_run_give(run, op, 0, gathered(run, op, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8) {
-        plan_run_give(run, op, 0, scattered(run, &tokens, plan_run_given(run, op, 0)));
+        plan_run_give(run, op, 0, scattered(run, op, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_SUM) {
         plan_run_give(run, op, 0, summed(run, op, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {
-        plan_run_give(run, op, 0, own_of(run, &tokens, plan_run_given(run, op, 0)));
+        plan_run_give(run, op, 0, own_of(run, op, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
         rows_forward(run, op);
     } else if (kind == PLAN_GRAPH_SHARED_LOSS) {
@@ -217,30 +215,29 @@ void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
 }
 
 /* A gradient of its own tokens, which DTensors take for one of all and cut again. */
-static PlanTensor gathered_and_cut(PlanRun *run, const Tokens *t, PlanTensor dy) {
-    PlanTensor all = gathered(run, t, dy), own = own_of(run, t, all);
+static PlanTensor gathered_and_cut(PlanRun *run, const PlanGraphOp *op, PlanTensor dy) {
+    PlanTensor all = gathered(run, op, dy), own = own_of(run, op, all);
     drop(run, all);
     return own;
 }
 
 void plan_shared_backward(const PlanBackward *b) {
-    Tokens tokens = tokens_of(b->run->graph, b->op);
     PlanGraphKind kind = (PlanGraphKind)b->op->kind;
     if (kind == PLAN_GRAPH_SHARED_GATHER || kind == PLAN_GRAPH_SHARED_AGAIN ||
         kind == PLAN_GRAPH_SHARED_GATHER_FLOAT8) {
-        b->dx[0] = scattered(b->run, &tokens, b->dy[0]);
+        b->dx[0] = scattered(b->run, b->op, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER && plan_async_gathers(b->run, b->op)) {
         b->dx[0] = plan_async_gather_gradient(b);
     } else if (kind == PLAN_GRAPH_SHARED_SCATTER || kind == PLAN_GRAPH_SHARED_TAKEN) {
-        b->dx[0] = gathered(b->run, &tokens, b->dy[0]);
+        b->dx[0] = gathered(b->run, b->op, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_READ) {
         b->dx[0] = summed(b->run, b->op, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_SUM) {
         b->dx[0] = plan_run_ref(b->run, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {
-        b->dx[0] = gathered_and_cut(b->run, &tokens, b->dy[0]);
+        b->dx[0] = gathered_and_cut(b->run, b->op, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_WHOLE) {
-        b->dx[0] = own_of(b->run, &tokens, b->dy[0]);
+        b->dx[0] = own_of(b->run, b->op, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
         rows_backward(b);
     } else if (kind == PLAN_GRAPH_SHARED_LOSS) {
