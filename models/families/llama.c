@@ -316,7 +316,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .logits_scale = network->logits_scale,
         .attention_cap = network->attention_cap,
         .logits_cap = network->logits_cap,
-        .has_sinks = network->sinks,
+        .has_sinks = network->sinks && !graph->now.fused, /* which are scores; fused is refused */
         .weights = &weights,
         .positions = PLAN_NONE,
         .positions_first = model_llama_names_positions_first(network),
