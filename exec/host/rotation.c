@@ -75,16 +75,6 @@ static void table_mul_columns(const ExecTask *t) {
     }
 }
 
-static void table_mul_part(const ExecTask *t) {
-    size_t heads = dim(t, TABLE_MUL_PART_HEADS), n = dim(t, TABLE_MUL_PART_DIM),
-           seq = dim(t, TABLE_MUL_PART_SEQ);
-    for (size_t row = 0; row < dim(t, TABLE_MUL_PART_TOKENS) * heads; row++) {
-        kernel_mul_f32(f32(t, TABLE_MUL_PART_Y) + row * n,
-                       f32(t, TABLE_MUL_PART_X) + row * dim(t, TABLE_MUL_PART_WIDTH),
-                       f32(t, TABLE_MUL_PART_TABLE) + row / heads % seq * n, n);
-    }
-}
-
 static void times_columns(const ExecTask *t) {
     size_t cols = dim(t, TIMES_COLUMNS_COLS);
     for (size_t row = 0; row < dim(t, TIMES_COLUMNS_ROWS); row++) {
@@ -172,10 +162,8 @@ void exec_host_rotation(const ExecTask *t) {
         put_columns(t);
         return;
     case PLAN_OP_TABLE_MUL_COLUMNS:
+    case PLAN_OP_TABLE_MUL_PART: /* of dims that begin alike */
         table_mul_columns(t);
-        return;
-    case PLAN_OP_TABLE_MUL_PART:
-        table_mul_part(t);
         return;
     case PLAN_OP_TIMES_COLUMNS:
         times_columns(t);

@@ -6,6 +6,16 @@
 #include "plan/builder.h"
 #include "plan/plan.h"
 
+/* The growth of flavours whose parameters are whole on each rank. */
+#define PLAN_GROWTH_OF_WHOLE                                                                       \
+    {                                                                                              \
+        .instrs = {12, 12}, .buffers = {10, 10}, .ops = {6, 6}, .operands = {32, 32},              \
+        .parts = {4, 4}, .attrs = {3, 3}, .dims = {                                                \
+            7,                                                                                     \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
 typedef struct _PlanRun PlanRun; /* autograd/run.h */
 
 /* Hooks: of a whole pass, and of one unit or parameter. NULL: the flavour does nothing there. */
