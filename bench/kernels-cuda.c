@@ -213,7 +213,7 @@ static void measure_rows(Bench *bench) {
           kernel_cuda_layernorm_backward(lane, c, d, d, NULL, a, b, bench->mean, bench->rstd, b,
                                          &norm));
     BYTES("row_sum", HALF * n, kernel_cuda_row_sum(lane, c, a, ROWS, WIDTH, 0.5, TYPE));
-    BYTES("mul_row", 2 * HALF * n, kernel_cuda_mul_row(lane, c, a, b, ROWS, WIDTH, TYPE));
+    BYTES("mul_row", 2 * HALF * n, kernel_cuda_mul_row(lane, c, a, b, ROWS, WIDTH, TYPE, TYPE));
     BYTES("mul_column", 2 * HALF * n, kernel_cuda_mul_column(lane, c, a, b, ROWS, WIDTH, TYPE));
     BYTES("spread", HALF * n, kernel_cuda_spread(lane, c, b, ROWS, WIDTH, 0.5, TYPE));
     BYTES("power 2", 2 * HALF * n, kernel_cuda_number(lane, c, a, N, KERNEL_CUDA_POWER, 2, TYPE));

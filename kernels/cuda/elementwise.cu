@@ -150,11 +150,12 @@ struct AtLeast {
     }
 };
 
-/* b is one row, which all rows of a share: its index is found for each piece of 16 bytes. */
-template <typename T, typename F>
+/* b is one row, which all rows of a share: its index is found for each piece of 16 bytes, of the
+ * smaller type. */
+template <typename T, typename R, typename F>
 __global__ void __launch_bounds__(THREADS)
-    with_row_kernel(T *out, const T *a, const T *b, size_t n, size_t nb, F f) {
-    constexpr int V = VECTOR<T>;
+    with_row_kernel(T *out, const T *a, const R *b, size_t n, size_t nb, F f) {
+    constexpr int V = VECTOR<T, R>;
     bool whole = nb % V == 0 && is_aligned(b);
     Span span = whole ? span_of<V>(n, a, out) : Span{n, n};
     if (span.head) { /* a piece of a would lie across two of b */
@@ -211,14 +212,20 @@ __global__ void __launch_bounds__(THREADS)
         });
 }
 
+template <typename T, typename R, typename F>
+KernelCudaFault with_row(KernelCuda *lane, const char *name, T *out, const T *a, const R *b,
+                         size_t n, size_t nb, F f) {
+    return launch(lane, name, with_row_kernel<T, R, F>,
+                  dim3(grid_for(lane, divide_up(n, VECTOR<T, R>))), dim3(THREADS), 0, out, a, b, n,
+                  nb, f);
+}
+
 template <typename F>
 KernelCudaFault with_row(KernelCuda *lane, const char *name, void *out, const void *a,
                          const void *b, size_t n, size_t nb, KernelCudaType type, F f) {
     return with_type(type, [&](auto t) {
         using T = decltype(t);
-        return launch(lane, name, with_row_kernel<T, F>,
-                      dim3(grid_for(lane, divide_up(n, VECTOR<T>))), dim3(THREADS), 0, (T *)out,
-                      (const T *)a, (const T *)b, n, nb, f);
+        return with_row(lane, name, (T *)out, (const T *)a, (const T *)b, n, nb, f);
     });
 }
 
@@ -351,9 +358,23 @@ KernelCudaFault kernel_cuda_log(KernelCuda *lane, void *out, const void *x, size
 }
 
 KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, const void *row,
-                                    size_t rows, size_t cols, KernelCudaType type) {
-    return rows && cols ? with_row(lane, "mul_row", out, x, row, rows * cols, cols, type, Mul{})
-                        : NULL;
+                                    size_t rows, size_t cols, KernelCudaType type,
+                                    KernelCudaType row_type) {
+    size_t n = rows * cols;
+    if (!n) {
+        return NULL;
+    }
+    if (row_type == type) {
+        return with_row(lane, "mul_row", out, x, row, n, cols, type, Mul{});
+    }
+    if (type != KERNEL_CUDA_F32) {
+        return kernel_cuda_fault("mul_row: a row of another type is for rows in fp32");
+    }
+    return with_type(row_type, [&](auto t) {
+        using R = decltype(t);
+        return with_row(lane, "mul_row", (float *)out, (const float *)x, (const R *)row, n, cols,
+                        Mul{});
+    });
 }
 
 KernelCudaFault kernel_cuda_mul_column(KernelCuda *lane, void *out, const void *x,

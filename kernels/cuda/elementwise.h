@@ -31,9 +31,11 @@ KernelCudaFault kernel_cuda_exp(KernelCuda *lane, void *out, const void *x, size
 KernelCudaFault kernel_cuda_log(KernelCuda *lane, void *out, const void *x, size_t n,
                                 KernelCudaType type);
 
-/* out[r, i] = x[r, i] row[i]; x[r, i] column[r], +, - and / likewise; factor column[r]. */
+/* out[r, i] = x[r, i] row[i], where a row of any type may scale rows in fp32; x[r, i] column[r], +,
+ * - and / likewise; factor column[r]. */
 KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, const void *row,
-                                    size_t rows, size_t cols, KernelCudaType type);
+                                    size_t rows, size_t cols, KernelCudaType type,
+                                    KernelCudaType row_type);
 KernelCudaFault kernel_cuda_mul_column(KernelCuda *lane, void *out, const void *x,
                                        const void *column, size_t rows, size_t cols,
                                        KernelCudaType type);

@@ -131,6 +131,8 @@ const GpuCase gpu_cases[] = {
      "adamw-torch-8bit",
      BF16},
     {"moe-toy -n 2 --network-key code=transformers --param-dtype bf16", BF16},
+    {"moe-toy -n 2 --network-key code=transformers --param-dtype bf16" SINKS, BF16},
+    {"olmo2-toy -n 1 --network-key code=transformers --sharding none --model-dtype bf16", BF16},
     {"deepseek-toy -n 2 --param-dtype bf16", BF16},
     {"gpt-toy -n 2 --network-key loss=chunked --param-dtype bf16 --micro-batch 3", BF16},
     {"gpt-toy -n 2 --network-key loss=liger --param-dtype bf16 --micro-batch 3", BF16},

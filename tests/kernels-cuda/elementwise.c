@@ -81,7 +81,7 @@ static void test_broadcast_products(const DeviceCase *c) {
         void *in = device_put(c, x, n), *out = device_new(c, n);
         void *by_row = device_put(c, row, cols), *by_column = device_put(c, column, rows);
         kernel_mul_rows_f32(want, x, row, rows, cols);
-        DEVICE_OK(kernel_cuda_mul_row(device_lane, out, in, by_row, rows, cols, c->type));
+        DEVICE_OK(kernel_cuda_mul_row(device_lane, out, in, by_row, rows, cols, c->type, c->type));
         device_equal("mul row", c, out, want, n);
         kernel_spread_f32(want, column, 0.25f, rows, cols);
         DEVICE_OK(kernel_cuda_spread(device_lane, out, by_column, rows, cols, 0.25, c->type));
@@ -98,6 +98,24 @@ static void test_broadcast_products(const DeviceCase *c) {
         kernel_mul_columns_f32(want, x, column, rows, cols);
         DEVICE_OK(kernel_cuda_mul_column(device_lane, in, in, by_column, rows, cols, c->type));
         device_equal("mul column", c, in, want, n);
+    }
+}
+
+/* A row of the case's type scales rows in fp32; the arrays begin at different borders where c
+ * shifts. */
+static void test_wide_rows(const DeviceCase *c) {
+    static const size_t shapes[][2] = {{3, 64}, {5, 7}, {2, 1000}, {9, 1}, {4, 12}};
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        size_t rows = shapes[s][0], cols = shapes[s][1], n = rows * cols;
+        DeviceCase wide = {KERNEL_CUDA_F32, s % 2 ? c->shift : 0, 0};
+        g_autofree float *x = device_random(&wide, n, -3, 3, 1), *want = g_new(float, n);
+        g_autofree float *row = device_random(c, cols, -3, 3, 2);
+        void *in = device_put(&wide, x, n), *out = device_new(&wide, n);
+        void *by_row = device_put(c, row, cols);
+        kernel_mul_rows_f32(want, x, row, rows, cols);
+        DEVICE_OK(
+            kernel_cuda_mul_row(device_lane, out, in, by_row, rows, cols, wide.type, c->type));
+        device_equal("mul row, wide", &wide, out, want, n);
     }
 }
 
@@ -230,6 +248,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/elementwise/add-mul", test_add_mul);
     DEVICE_TEST("/kernels-cuda/elementwise/add-rows", test_add_rows);
     DEVICE_TEST("/kernels-cuda/elementwise/broadcast-products", test_broadcast_products);
+    DEVICE_TEST("/kernels-cuda/elementwise/wide-rows", test_wide_rows);
     DEVICE_TEST("/kernels-cuda/elementwise/power", test_power);
     DEVICE_TEST("/kernels-cuda/elementwise/between-types", test_between_types);
     DEVICE_TEST("/kernels-cuda/elementwise/number", test_number);

@@ -96,17 +96,21 @@ static bool is_scale(PlanOpKind kind, const char *slot) {
 }
 
 /* What was made in 16 bits meets fp32: a product under autocast hidden states, rows of experts
- * their weights. */
+ * their weights. With a column only the matrix may be the narrower one, with a row only the row:
+ * weights of a norm that scales in fp32, as OLMo 2's. */
 static bool widens(const PlanRole *role, const PlanOp *op) {
     const int64_t *d = plan_op_dims(role, op);
+    bool by_row = op->kind == PLAN_OP_MUL_ROW, by_column = op->kind == PLAN_OP_MUL_COLUMN;
     bool is_mixed = (op->kind == PLAN_OP_ADD && d[ADD_N] == d[ADD_NB]) || op->kind == PLAN_OP_MUL ||
-                    op->kind == PLAN_OP_MUL_COLUMN;
-    PlanDtype dtype[3];
-    for (unsigned i = 0; is_mixed && i < G_N_ELEMENTS(dtype); i++) {
-        dtype[i] = role->buffers[plan_op_buffer(role, op, i)].dtype;
+                    by_row || by_column;
+    bool is_wide[3];
+    for (unsigned i = 0; is_mixed && i < G_N_ELEMENTS(is_wide); i++) {
+        is_wide[i] = role->buffers[plan_op_buffer(role, op, i)].dtype == PLAN_FP32;
     }
-    return is_mixed && dtype[2] == PLAN_FP32 &&
-           (dtype[1] == PLAN_FP32 || (dtype[0] == PLAN_FP32 && op->kind != PLAN_OP_MUL_COLUMN));
+    return is_mixed && is_wide[2] &&
+           (by_row      ? is_wide[0]
+            : by_column ? is_wide[1]
+                        : is_wide[0] || is_wide[1]);
 }
 
 /* Heads that lie one behind the other, cast on the way into rows of tokens. */

@@ -25,7 +25,8 @@ KernelCudaFault exec_cuda_rows(const ExecTask *t, KernelCuda *k) {
     switch ((ExecRowsOp)t->op->kind) {
     case PLAN_OP_MUL_ROW:
         return kernel_cuda_mul_row(k, p[MUL_ROW_Y], p[MUL_ROW_X], p[MUL_ROW_ROW],
-                                   dim(t, MUL_ROW_ROWS), dim(t, MUL_ROW_COLS), type);
+                                   dim(t, MUL_ROW_ROWS), dim(t, MUL_ROW_COLS), type,
+                                   type_at(t, MUL_ROW_ROW));
     case PLAN_OP_MUL_COLUMN:
         return mul_column(t, k);
     case PLAN_OP_SUM_COLUMNS:
