@@ -251,6 +251,11 @@ static void check_rope_pieces_of_long_rows(const DeviceCase *c, size_t half, siz
                                         &rope, false));
         device_equal("table mul", c, both, product, n);
     }
+    KernelCudaRope rope = {TOKENS, HEADS, dim, SEQ, long_row, c->type, fp32.type, .wide = true};
+    void *made = device_new(&fp32, n);
+    DEVICE_OK(kernel_cuda_table_mul(device_lane, made, in, device_put(&fp32, t, SEQ * dim), &rope,
+                                    false));
+    device_equal("table mul, wide", &fp32, made, product, n);
 }
 
 /* In single elements, and in pieces of 16 bytes. */

@@ -81,6 +81,17 @@ static bool is_table(PlanOpKind kind, const char *slot) {
            (g_str_equal(slot, "cos") || g_str_equal(slot, "sin") || g_str_equal(slot, "table"));
 }
 
+/* And what a table in fp32 makes of 16 bits is fp32, unless a plan has it rounded at once. */
+static bool is_made_wide(const PlanRole *role, const PlanOp *op, const char *slot) {
+    bool by_table = op->kind == PLAN_OP_TABLE_MUL || op->kind == PLAN_OP_TABLE_MUL_BACKWARD ||
+                    op->kind == PLAN_OP_TABLE_MUL_COLUMNS || op->kind == PLAN_OP_TABLE_MUL_PART;
+    uint32_t table = by_table ? plan_op_buffer(role, op, TABLE_MUL_TABLE) : PLAN_NONE;
+    uint32_t made = by_table ? plan_op_buffer(role, op, TABLE_MUL_Y) : PLAN_NONE;
+    bool is_product = g_str_equal(slot, "y") || g_str_equal(slot, "dx");
+    return by_table && is_product && role->buffers[table].dtype == PLAN_FP32 &&
+           role->buffers[made].dtype == PLAN_FP32;
+}
+
 /* Angles are worked out in fp32 alone, and so are complex numbers. */
 static bool makes_angles(PlanOpKind kind) {
     return kind == PLAN_OP_ROPE_FREQUENCIES || kind == PLAN_OP_OUTER || kind == PLAN_OP_COS ||
@@ -143,7 +154,8 @@ static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
                           error);
         }
         if (any || is_statistic(slot->name) || is_table((PlanOpKind)op->kind, slot->name) ||
-            is_of_loss((PlanOpKind)op->kind, slot->name) || mine == PLAN_INT64) {
+            is_of_loss((PlanOpKind)op->kind, slot->name) || is_made_wide(role, op, slot->name) ||
+            mine == PLAN_INT64) {
             continue;
         }
         if (type >= 0 && mine != type) {

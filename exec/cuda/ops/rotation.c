@@ -28,9 +28,16 @@ static KernelCudaFault turn(const ExecTask *t, KernelCuda *k) {
                             &shape);
 }
 
+/* Where the product differs from its factor in type it is in fp32 (knows.c). */
+static KernelCudaRope product_of(const ExecTask *t, size_t stride) {
+    KernelCudaRope shape = rope_of(t, stride);
+    shape.wide = type_at(t, TABLE_MUL_Y) != type_at(t, TABLE_MUL_X);
+    return shape;
+}
+
 /* And its backward, likewise. */
 static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, size_t stride, bool apart) {
-    KernelCudaRope shape = rope_of(t, stride);
+    KernelCudaRope shape = product_of(t, stride);
     return kernel_cuda_table_mul(k, t->pointers[TABLE_MUL_Y], t->pointers[TABLE_MUL_X],
                                  t->pointers[TABLE_MUL_TABLE], &shape, apart);
 }
@@ -38,7 +45,7 @@ static KernelCudaFault table_mul(const ExecTask *t, KernelCuda *k, size_t stride
 /* The same where only a part of each head is multiplied. */
 static KernelCudaFault table_mul_columns(const ExecTask *t, KernelCuda *k) {
     KernelCudaRope shape =
-        rope_of(t, dim(t, TABLE_MUL_COLUMNS_HEADS) * dim(t, TABLE_MUL_COLUMNS_WIDTH));
+        product_of(t, dim(t, TABLE_MUL_COLUMNS_HEADS) * dim(t, TABLE_MUL_COLUMNS_WIDTH));
     shape.head = dim(t, TABLE_MUL_COLUMNS_WIDTH);
     return kernel_cuda_table_mul(k, t->pointers[TABLE_MUL_COLUMNS_Y],
                                  t->pointers[TABLE_MUL_COLUMNS_X],

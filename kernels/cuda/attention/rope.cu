@@ -94,9 +94,9 @@ __global__ void __launch_bounds__(THREADS)
 
 /* Rows that share a position: `heads` neighbours, or if they lie apart one after each seq rows. n
  * pieces of V elements. */
-template <typename T, typename C, int V, typename I>
+template <typename Y, typename T, typename C, int V, typename I>
 __global__ void __launch_bounds__(THREADS)
-    table_mul_kernel(T *y, const T *x, const C *table, I n, I heads, size_t stride, size_t head,
+    table_mul_kernel(Y *y, const T *x, const C *table, I n, I heads, size_t stride, size_t head,
                      I dim, I seq) {
     I pieces = dim / V;
     FOR_WORK(I, i, n) {
@@ -256,24 +256,35 @@ KernelCudaFault kernel_cuda_join_halves(KernelCuda *lane, void *y, const void *l
     });
 }
 
-KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, const void *table,
-                                      const KernelCudaRope *rope, bool apart) {
+template <typename Y, typename T, typename C>
+static KernelCudaFault table_mul(KernelCuda *lane, Y *y, const T *x, const C *table,
+                                 const KernelCudaRope *rope, bool apart) {
     size_t n = rope->tokens * rope->heads * rope->dim, dim = rope->dim, seq = rope->seq;
     size_t heads = apart ? 1 : rope->heads, stride = apart ? rope->dim : rope->stride;
     size_t head = head_of(rope);
+    return in_pieces<VECTOR<T, C>>(
+        dim | stride | head, (uintptr_t)y | (uintptr_t)x | (uintptr_t)table, n,
+        [&](auto count, auto index) {
+            constexpr int V = decltype(count)::value;
+            return launch_for(lane, "table_mul", n / V,
+                              table_mul_kernel<Y, T, C, V, decltype(index)>, y, x, table, n / V,
+                              heads, stride, head, dim, seq);
+        });
+}
+
+KernelCudaFault kernel_cuda_table_mul(KernelCuda *lane, void *y, const void *x, const void *table,
+                                      const KernelCudaRope *rope, bool apart) {
+    bool is_wide = rope->wide && rope->type != KERNEL_CUDA_F32;
+    if (is_wide && rope->table_type != KERNEL_CUDA_F32) {
+        return kernel_cuda_fault("table_mul: what is made in fp32 takes a table in fp32");
+    }
     return with_type(rope->type, [&](auto t) {
+        using T = decltype(t);
+        if (is_wide) {
+            return table_mul(lane, (float *)y, (const T *)x, (const float *)table, rope, apart);
+        }
         return with_type(rope->table_type, [&](auto c) {
-            using T = decltype(t);
-            using C = decltype(c);
-            return in_pieces<VECTOR<T, C>>(
-                dim | stride | head, (uintptr_t)y | (uintptr_t)x | (uintptr_t)table, n,
-                [&](auto count, auto index) {
-                    constexpr int V = decltype(count)::value;
-                    return launch_for(lane, "table_mul", n / V,
-                                      table_mul_kernel<T, C, V, decltype(index)>, (T *)y,
-                                      (const T *)x, (const C *)table, n / V, heads, stride, head,
-                                      dim, seq);
-                });
+            return table_mul(lane, (T *)y, (const T *)x, (const decltype(c) *)table, rope, apart);
         });
     });
 }

@@ -19,6 +19,7 @@ typedef struct {
     KernelCudaType type;
     KernelCudaType table_type;
     size_t head; /* of x; 0: dim */
+    bool wide;   /* of table_mul: the table and y are in fp32, whatever x is */
 } KernelCudaRope;
 
 /* cos and sin of position * base^(-2 j / dim), each half of a row alike, for seq positions from one
