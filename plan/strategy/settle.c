@@ -19,6 +19,16 @@ bool plan_strategy_allows(const char *asked, const char *why_not, const char *in
 
 /* ---- what is left open ---------------------------------------------------------------------- */
 
+/* A flavour that goes with one sharding alone brings it along, where none is asked for. */
+static void settle_sharding(PlanStrategy *s) {
+    if (!plan_strategy_is_given(s, "sharding")) {
+        s->sharding = s->flavour == PLAN_FLAVOUR_DDP || s->flavour == PLAN_FLAVOUR_PLAIN
+                          ? PLAN_SHARDING_NONE
+                      : s->flavour == PLAN_FLAVOUR_ZERO1 ? PLAN_SHARDING_OPTIMIZER_ONLY
+                                                         : s->sharding;
+    }
+}
+
 static const char *settle_flavour(PlanStrategy *s) {
     bool has_one_part = s->ranks <= s->tensor * s->pipeline;
     switch ((PlanFlavourId)s->flavour) {
@@ -339,6 +349,7 @@ static bool rules_hold(const PlanStrategy *s, GError **error) {
 
 /* The order matters: settle_groups() divides by what the checks before it have bounded. */
 bool plan_strategy_settle(PlanStrategy *s, GError **error) {
+    settle_sharding(s);
     if (!plan_strategy_holds(settle_flavour(s), error)) {
         return false;
     }

@@ -9,7 +9,9 @@ static void contradictions(void) {
         const char *words, *expected;
     } cases[] = {
         {"ranks=2 sharding=none flavour=plain", "flavour=plain is for one rank"},
-        {"ranks=2 flavour=ddp", "flavour=ddp shards nothing"},
+        {"ranks=2 flavour=ddp sharding=full", "flavour=ddp shards nothing; set sharding=none"},
+        {"ranks=1 flavour=plain sharding=grad-op", "flavour=plain shards nothing; set sharding"},
+        {"ranks=2 flavour=zero1 sharding=full", "flavour=zero1 shards the optimizer alone; set"},
         {"ranks=2 sharding=none flavour=fsdp2", "flavour=fsdp2 shards; set sharding"},
         {"ranks=4 replicate=2", "replicate belongs to hybrid sharding"},
         {"ranks=6 sharding=hybrid", "hybrid sharding in groups of 8 ranks needs a multiple of 8"},

@@ -41,6 +41,23 @@ static void titles_tell_bargains(void) {
     }
 }
 
+/* What a flavour alone is, written out. */
+static void flavours_bring_sharding(void) {
+    static const char *const cases[][2] = {{"ranks=8 flavour=ddp", "none"},
+                                           {"ranks=1 flavour=plain", "none"},
+                                           {"ranks=8 flavour=zero1", "optimizer-only"},
+                                           {"ranks=8 flavour=fsdp1", "full"},
+                                           {"ranks=8 flavour=fsdp1 sharding=none", "none"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        PlanStrategy s;
+        g_autoptr(GError) error = NULL;
+        plan_strategy_of_words(&s, cases[i][0], &error);
+        g_assert_no_error(error);
+        g_autofree char *sharding = plan_strategy_value(&s, "sharding");
+        g_assert_cmpstr(sharding, ==, cases[i][1]);
+    }
+}
+
 /* Each key's value is one that the key takes, and the same again. */
 static void values_read_back(void) {
     static const char *const set[][2] = {{"wrap", "every=3"},
@@ -343,6 +360,7 @@ int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/strategy/text reads back", text_reads_back);
     g_test_add_func("/plan/strategy/titles tell bargains", titles_tell_bargains);
+    g_test_add_func("/plan/strategy/flavours bring sharding", flavours_bring_sharding);
     g_test_add_func("/plan/strategy/values read back", values_read_back);
     g_test_add_func("/plan/strategy/bad files name line and remedy", bad_files);
     g_test_add_func("/plan/strategy/numbers written out", written_out);
