@@ -29,7 +29,7 @@ SimPrediction *sim_predict_built(SimBuild *build, gpointer self, Plan **plan,
         if (*plan == NULL) {
             *plan = build(self, form, &refusal);
         }
-        bool are_unlike = *plan != NULL && sim_told_apart(*plan, cluster) != NULL;
+        bool are_unlike = *plan != NULL && sim_told_apart((*plan)->world, cluster) != NULL;
         if (are_unlike && !options.every_rank && !options.one_of_each) {
             play_each(&options, *plan, cluster, &traced);
         }

@@ -12,9 +12,9 @@
 
 /* ---- what may be asked for ------------------------------------------------------------------ */
 
-const char *sim_told_apart(const Plan *plan, const ModelCluster *cluster) {
+const char *sim_told_apart(uint64_t ranks, const ModelCluster *cluster) {
     uint64_t a_node = cluster->topology_gpus_per_node;
-    uint64_t nodes = (plan->world + a_node - 1) / a_node;
+    uint64_t nodes = (ranks + a_node - 1) / a_node;
     const char *what = NULL;
     for (uint64_t node = 0; node < nodes; node++) {
         what = model_cluster_node(cluster, node) != cluster ? "nodes of several kinds" : what;
@@ -26,7 +26,7 @@ const char *sim_told_apart(const Plan *plan, const ModelCluster *cluster) {
 }
 
 static bool check_alike(const Plan *plan, const ModelCluster *cluster, GError **error) {
-    const char *what = sim_told_apart(plan, cluster);
+    const char *what = sim_told_apart(plan->world, cluster);
     if (what) {
         g_set_error(error, SIM_ERROR, SIM_ERROR_CLUSTER,
                     "cluster %s has %s, for which no one rank can stand; play each: add "
@@ -178,7 +178,7 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     if (trace) {
         describe(trace, plan, cluster, &own, prediction);
     }
-    bool are_unlike = own.one_of_each && sim_told_apart(plan, cluster) != NULL;
+    bool are_unlike = own.one_of_each && sim_told_apart(plan->world, cluster) != NULL;
     Play *play = own.every_rank                       ? sim_play_every
                  : are_unlike                         ? sim_play_one_of_each
                  : plan->axes[PLAN_AXIS_PIPELINE] > 1 ? sim_play_stages

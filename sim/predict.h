@@ -20,9 +20,9 @@
 #include "sim/prediction.h"
 #include "trace/trace.h"
 
-/* What one rank cannot stand for, "nodes of several kinds": then each is to be played. NULL: one
- * can. */
-const char *sim_told_apart(const Plan *plan, const ModelCluster *cluster);
+/* What one rank of so many cannot stand for, "nodes of several kinds": then each is to be played.
+ * NULL: one can. */
+const char *sim_told_apart(uint64_t ranks, const ModelCluster *cluster);
 
 /* trace: a new one to fill, or NULL. Fails if plan, cluster and troubles do not go together. */
 SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,

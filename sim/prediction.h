@@ -63,9 +63,9 @@ typedef struct {
 
     SimMemoryOf memory_of;
     bool one_of_each; /* where ranks are not alike, one on each kind of node is played, and stands
-                       * for the others as one does where they are: a close estimate */
+                       * for the others, as slow as the slowest of them: a close estimate */
     bool every_rank;  /* every rank is played; what follows is for that alone */
-    SimJitter jitter;
+    SimJitter jitter; /* of one_of_each the share of GPUs, too */
     const SimTrouble *troubles;
     uint32_t n_troubles;
     const bool *traced; /* by rank, whether its rows go to the trace; NULL: those of all do */

@@ -49,7 +49,7 @@ bool cli_choice_predict(CliPlanSource *source, const char *network, const ModelC
                        .micro_batch = strategy.micro_batch,
                        .accumulate = strategy.accumulate,
                        .kind = cli_run_kind(plan, prediction),
-                       .unlike = roughly ? sim_told_apart(plan, cluster) : NULL,
+                       .unlike = roughly ? sim_told_apart(plan->world, cluster) : NULL,
                        .tokens = (double)plan->tokens_per_rank * plan->world,
                        .kwh_per_billion = 1e3 * spending.kwh_per_million,
                        .price_per_billion = 1e3 * spending.price_per_million};

@@ -354,6 +354,19 @@ static void append_baselines(GString *text, const CliDiagnosis *diagnosis) {
     append_match(text, diagnosis, best);
 }
 
+/* Why it takes longer than where ranks are alike. */
+static void append_unlike(GString *text, const CliDiagnosis *diagnosis) {
+    const CliWhatIf *what_if = diagnosis->what_if;
+    if (what_if->unlike != NULL) {
+        g_string_append_printf(
+            text,
+            "%s has %s: no GPU stands for all there, so every one was played of the plan as it is, "
+            "which takes long; of what is changed one on each kind of node, and every one again "
+            "where the allocator retries or memory is nearly full\n",
+            what_if->cluster->name, what_if->unlike);
+    }
+}
+
 /* Of stages, whose they are: each holds and waits for something else. */
 static void append_ranks(GString *text, const CliDiagnosis *diagnosis) {
     if (trace_get(diagnosis->trace, "stages") != NULL) {
@@ -372,6 +385,7 @@ char *cli_diagnosis_text(const CliDiagnosis *diagnosis) {
         text, "%s\na %s trace; changes are predicted on %s, where this plan takes %s a step\n",
         title != NULL ? title : "", trace_get(diagnosis->trace, "side"),
         diagnosis->what_if->cluster->name, step);
+    append_unlike(text, diagnosis);
     append_ranks(text, diagnosis);
     if (!diagnosis->base->fits) {
         g_autofree char *oom = trace_oom_text(diagnosis->trace);

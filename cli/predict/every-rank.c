@@ -235,7 +235,7 @@ bool cli_every_rank_settle(CliEveryRank *every, const Plan *plan, const ModelClu
     if (!read_numbers(every, cluster, error)) {
         return false;
     }
-    every->asked |= sim_told_apart(plan, cluster) != NULL;
+    every->asked |= sim_told_apart(plan->world, cluster) != NULL;
     if (!every->asked) {
         return check_unasked(every, error);
     }

@@ -1,6 +1,7 @@
 /* cli/predict/play.c - a plan played as most commands want it. */
 #include "cli/predict/predict.h"
 #include "sim/built.h"
+#include "sim/settings.h"
 
 const char *cli_predict_other_dtype(const SimPrediction *prediction) {
     PlanDtype dtype;
@@ -46,6 +47,7 @@ SimPrediction *cli_predict_play(CliPlanSource *source, const char *name, Plan **
 
 SimPrediction *cli_predict_roughly(CliPlanSource *source, const char *name, Plan **plan,
                                    const ModelCluster *cluster, GError **error) {
-    SimOptions options = {.steps = SIM_STEPS_IT_TAKES, .one_of_each = true};
+    SimOptions options = {
+        .steps = SIM_STEPS_IT_TAKES, .one_of_each = true, .jitter = sim_jitter_of(cluster)};
     return if_computed(cli_predict(source, name, plan, cluster, &options, NULL, error), error);
 }

@@ -8,6 +8,7 @@
 #include "cli/source/plan-source.h"
 #include "cli/what-if/ahead.h"
 #include "sim/built.h"
+#include "sim/predict.h"
 
 static bool take_strategy(CliWhatIf *what_if, const Trace *trace, GError **error) {
     const char *words = trace_get(trace, "strategy");
@@ -159,6 +160,23 @@ static CliWhatIf *read_asked(const Trace *trace, GError **error) {
     return g_steal_pointer(&what_if);
 }
 
+/* Of jitter one rank on each kind of node knows what GPUs have for good. */
+static bool has_other_jitter(const SimJitter *jitter) {
+    bool has = false;
+    for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
+        has |= kind != SIM_JITTER_GPU && jitter->shares[kind] > 0;
+    }
+    return has;
+}
+
+static const char *why_unlike(const CliWhatIf *what_if) {
+    const SimOptions *options = &what_if->asked->options;
+    SimJitter jitter = options->every_rank ? options->jitter : sim_jitter_of(what_if->cluster);
+    return options->n_troubles == 0 && !has_other_jitter(&jitter)
+               ? sim_told_apart(what_if->strategy.ranks, what_if->cluster)
+               : NULL;
+}
+
 /* Takes the cluster; NULL: error says why there is none. */
 static CliWhatIf *put_on(CliWhatIf *asked, ModelCluster *cluster, const Trace *trace,
                          GError **error) {
@@ -169,6 +187,7 @@ static CliWhatIf *put_on(CliWhatIf *asked, ModelCluster *cluster, const Trace *t
         return NULL;
     }
     model_cluster_force_nccl(cluster, what_if->asked->nccl_algo, what_if->asked->nccl_proto);
+    what_if->unlike = why_unlike(what_if);
     return g_steal_pointer(&what_if);
 }
 
@@ -238,6 +257,34 @@ static Plan *build(gpointer self, PlanForm form, GError **error) {
     return model_network_plan(neighbour->network, neighbour->strategy, form, error);
 }
 
+/* cluster: where it is predicted, as asked for or with one rank on each kind of node. */
+static SimPrediction *play(Neighbour *neighbour, const ModelCluster *cluster,
+                           const SimOptions *options, GError **error) {
+    SimOptions as_needed = *options;
+    as_needed.steps = options->every_rank ? options->steps : SIM_STEPS_IT_TAKES;
+    g_autoptr(Plan) plan = NULL;
+    return sim_predict_built(build, neighbour, &plan, cluster, &as_needed, NULL, error);
+}
+
+/* Close to full, each rank's own order of events may decide. */
+static bool is_sure(const SimPrediction *prediction) {
+    static const double MARGIN = 0.02;
+    return !prediction->fits || (prediction->alloc_retries == 0 &&
+                                 (double)prediction->peak_reserved_bytes <
+                                     (1 - MARGIN) * (double)prediction->allocator_bytes);
+}
+
+static SimPrediction *play_one_of_each(Neighbour *neighbour, const ModelCluster *cluster,
+                                       const SimOptions *options, GError **error) {
+    SimOptions one_of_each = *options;
+    one_of_each.jitter = options->every_rank ? options->jitter : sim_jitter_of(cluster);
+    one_of_each.every_rank = false;
+    one_of_each.one_of_each = true;
+    g_autoptr(SimPrediction) prediction = play(neighbour, cluster, &one_of_each, error);
+    return prediction == NULL || is_sure(prediction) ? g_steal_pointer(&prediction)
+                                                     : play(neighbour, cluster, options, error);
+}
+
 static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
                               const ModelCluster *cluster, const SimOptions *options,
                               GError **error) {
@@ -253,11 +300,12 @@ static SimPrediction *predict(const CliWhatIf *what_if, const char *changes,
         return NULL;
     }
     Neighbour neighbour = {other != NULL ? other : what_if->network, &strategy};
-    SimOptions as_needed = *options;
-    as_needed.steps = options->every_rank ? options->steps : SIM_STEPS_IT_TAKES;
-    g_autoptr(Plan) plan = NULL;
-    return sim_predict_built(build, &neighbour, &plan, cluster != NULL ? cluster : what_if->cluster,
-                             &as_needed, NULL, error);
+    const ModelCluster *on = cluster != NULL ? cluster : what_if->cluster;
+    bool is_changed = cluster != NULL || cli_what_if_changes(what_if, changes);
+    bool by_kind = what_if->unlike != NULL && is_changed && strategy.pipeline == 1 &&
+                   sim_told_apart(strategy.ranks, on) != NULL;
+    return by_kind ? play_one_of_each(&neighbour, on, options, error)
+                   : play(&neighbour, on, options, error);
 }
 
 /* On the trace's cluster. */

@@ -53,11 +53,28 @@ static bool has_trouble(const SimTrouble *trouble, SimTroubleKind kind, uint32_t
     return trouble->kind == kind && rank >= trouble->first_rank && rank <= trouble->last_rank;
 }
 
-/* A rank's own pace is a draw outside all steps. */
-static double slowdown_of(const SimOptions *options, uint32_t rank) {
-    double slowdown = sim_jitter_factor(&options->jitter, SIM_JITTER_GPU, rank, INT32_MIN, 0);
+static double slowest_of_kind(const SimEvery *every, const SimMember *member) {
+    const SimTask *task = &every->task;
+    uint64_t a_node = task->cluster->topology_gpus_per_node;
+    uint32_t n = plan_ranks_of_stage(task->plan), first = member->rank / n * n;
+    double slowest = 0;
+    for (uint32_t rank = first; rank < first + n; rank++) {
+        if (model_cluster_node(task->cluster, rank / a_node) == member->cluster) {
+            slowest = MAX(slowest, sim_every_pace(task->options, rank));
+        }
+    }
+    return slowest;
+}
+
+/* Those of a stage that one rank plays are as slow as the slowest is expected to be. */
+static double slowdown_of(const SimEvery *every, const SimMember *member) {
+    const SimOptions *options = every->task.options;
+    if (every->task.played && !options->one_of_each) {
+        return sim_task_slowdown(&every->task);
+    }
+    double slowdown = member->pace;
     for (uint32_t i = 0; i < options->n_troubles; i++) {
-        if (has_trouble(&options->troubles[i], SIM_TROUBLE_SLOW, rank)) {
+        if (has_trouble(&options->troubles[i], SIM_TROUBLE_SLOW, member->rank)) {
             slowdown *= options->troubles[i].factor;
         }
     }
@@ -108,6 +125,8 @@ bool sim_every_add(SimEvery *every, uint32_t rank, bool limited, const Trace *tr
         .cluster = model_cluster_node(every->task.cluster,
                                       rank / every->task.cluster->topology_gpus_per_node),
     };
+    member->pace = every->task.played && options->one_of_each ? slowest_of_kind(every, member)
+                                                              : sim_every_pace(options, rank);
     SimDeviceSetup setup = {
         .plan = every->task.plan,
         .costs = costs_for(every, member, error),
@@ -121,8 +140,7 @@ bool sim_every_add(SimEvery *every, uint32_t rank, bool limited, const Trace *tr
         .peers = &sim_every_peers,
         .peers_self = every,
         .rank = rank,
-        .slowdown =
-            every->task.played ? sim_task_slowdown(&every->task) : slowdown_of(options, rank),
+        .slowdown = slowdown_of(every, member),
         .jitter = every->task.played ? (SimJitter){0} : options->jitter,
     };
     member->device = setup.costs ? sim_device_new(&setup, error) : NULL;

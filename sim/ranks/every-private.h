@@ -14,6 +14,8 @@ typedef struct _SimEvery SimEvery;
 typedef struct {
     SimEvery *every;
     uint32_t rank, role;
+    double pace; /* of its GPU among those of its kind, a factor on what kernels take; of one that
+                  * stands for its kind, the slowest's, whom the others wait for */
     const ModelCluster *cluster; /* its node */
     SimDevice *device;
     PlanPlayer *player;
@@ -50,6 +52,11 @@ struct _SimEvery {
 
 static inline bool sim_every_plays(const SimEvery *every, uint32_t rank) {
     return !every->task.played || every->task.played[rank];
+}
+
+/* A GPU's own pace is a draw outside all steps. */
+static inline double sim_every_pace(const SimOptions *options, uint32_t rank) {
+    return sim_jitter_factor(&options->jitter, SIM_JITTER_GPU, rank, INT32_MIN, 0);
 }
 
 /* A play that has no members yet. */

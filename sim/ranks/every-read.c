@@ -23,14 +23,10 @@ static void read_steps(SimEvery *every) {
     sim_verdict_steps(prediction, every->barrier_ns, last);
 }
 
-static double pace_of(const SimEvery *every, uint32_t rank) {
-    return sim_jitter_factor(&every->task.options->jitter, SIM_JITTER_GPU, rank, INT32_MIN, 0);
-}
-
 static double slowest_pace(const SimEvery *every) {
     double slowest = 0;
     for (uint32_t rank = 0; rank < every->task.plan->world; rank++) {
-        slowest = MAX(slowest, pace_of(every, rank));
+        slowest = MAX(slowest, sim_every_pace(every->task.options, rank));
     }
     return slowest;
 }
@@ -61,8 +57,7 @@ static SimRankBook read_rank(const SimEvery *every, const SimMember *member, dou
             exposed += own->collectives[kind].exposed_ns;
         }
     }
-    double works =
-        slowest / pace_of(every, member->rank) * (double)works_for(member, last - (int32_t)n, last);
+    double works = slowest / member->pace * (double)works_for(member, last - (int32_t)n, last);
     SimTime all = to == SIM_NEVER || from == SIM_NEVER ? 0 : to - from;
     SimMemoryStats memory = sim_memory_stats(sim_device_memory(member->device));
     return (SimRankBook){

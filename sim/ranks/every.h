@@ -24,7 +24,8 @@ bool sim_play_stages(const Plan *plan, const ModelCluster *cluster, const SimOpt
                      SimPrediction *prediction, Trace *trace, GError **error);
 /* The same of a rank on each kind of node, of each stage: where nodes are of several kinds, or
  * share a spine that is too narrow for them. They stand for the others of their kind, and those
- * come with them. Left out is what tells ranks of a kind apart: jitter, and other groups on the
+ * come with them. Each is as slow as the slowest of its kind, for whom all wait. Left out is what
+ * else tells ranks of a kind apart: jitter of kernels, hosts and links, and other groups on the
  * same uplinks. */
 bool sim_play_one_of_each(const Plan *plan, const ModelCluster *cluster, const SimOptions *options,
                           SimPrediction *prediction, Trace *trace, GError **error);

@@ -220,6 +220,22 @@ static void test_one_of_each(void) {
     }
 }
 
+/* All wait for the slowest GPU of a kind, so that one as slow as it tells what they do. */
+static void test_slowest_of_each(void) {
+    const SimJitter jitter = {.shares = {[SIM_JITTER_GPU] = 0.05}};
+    g_autoptr(ModelCluster) spine = plays_compute_bound("a100-roce");
+    spine->inter_node_nodes_per_leaf = 1;
+    spine->inter_node_oversubscription = 4;
+    g_autoptr(Plan) plan = toy_network_plan("gpt-toy", PLAYS_APART);
+    const SimOptions options = {.steps = 4, .one_of_each = true, .jitter = jitter};
+    g_autoptr(SimPrediction) one = plays_predict(plan, spine, &options, NULL);
+    g_autoptr(SimPrediction) each = plays_every_rank(plan, spine, (SimOptions){.jitter = jitter});
+    g_autoptr(SimPrediction) calm = plays_every_rank(plan, spine, (SimOptions){0});
+    double step = (double)each->median_step_ns;
+    g_assert_cmpfloat(step, >, 1.01 * (double)calm->median_step_ns);
+    g_assert_cmpfloat_with_epsilon((double)one->median_step_ns / step, 1, 1e-3);
+}
+
 /* A trace has all of some, and the first of many. */
 static void test_traced_each(void) {
     static const char *const strategies[] = {"ranks=64", "ranks=72"};
@@ -240,6 +256,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every-refused/refused", test_refusals);
     g_test_add_func("/sim/every-refused/each is played", test_played_each);
     g_test_add_func("/sim/every-refused/one of each kind", test_one_of_each);
+    g_test_add_func("/sim/every-refused/slowest of each kind", test_slowest_of_each);
     g_test_add_func("/sim/every-refused/traces of each", test_traced_each);
     g_test_add_func("/sim/every-refused/ranks refused", test_refused_ranks);
     g_test_add_func("/sim/every-refused/times refused", test_refused_times);
