@@ -32,7 +32,14 @@ static bool fits_ranks(const Plan *plan, const ExecComm *comm, GError **error) {
 
 static bool knows_plan(const ExecDevice *device, const ExecContext *context, GError **error) {
     for (uint32_t i = 0; i < context->role->n_ops; i++) {
-        if (!device->knows(context, &context->role->ops[i], error)) {
+        const PlanOp *op = &context->role->ops[i];
+        if (op->kind == PLAN_OP_UNEVEN_ALL_TO_ALL) { /* all ranks cannot be the busiest one */
+            g_set_error_literal(error, EXEC_ERROR, EXEC_ERROR_INPUT,
+                                "expert_overload is a what-if of the predictor; set "
+                                "expert_overload=1 to run");
+            return false;
+        }
+        if (!device->knows(context, op, error)) {
             return false;
         }
     }

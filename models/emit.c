@@ -84,6 +84,7 @@ static void take_settings(PlanGraph *graph, const ModelNetwork *network, const M
     graph->shared.tensor = MAX(pass->shared.tensor, 1);
     graph->shared.context = MAX(pass->shared.context, 1);
     graph->shared.expert = MAX(pass->shared.expert, 1);
+    graph->shared.overload = graph->shared.expert > 1 ? MAX(pass->shared.overload, 1) : 1;
     graph->pipeline = pass->pipeline;
     graph->pipeline.n_stages = MAX(pass->pipeline.n_stages, 1);
     graph->made_in = pass->made_in;
@@ -313,6 +314,7 @@ static PlanGraphShared shared_of(const ModelNetwork *network, const PlanStrategy
                              .whole_tokens = whole_tokens,
                              .context = s->context,
                              .expert = s->expert,
+                             .overload = s->expert_overload,
                              .cuts_experts = cuts_experts(network, s)};
 }
 

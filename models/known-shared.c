@@ -39,6 +39,10 @@ static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, 
         why = "is planned only for torchtitan's experts, not transformers'; set code = own";
     } else if (n->experts % s->expert) {
         why = "does not divide the experts; set one that does";
+    } else if (s->expert_overload * (double)n->experts_per_token > (double)n->experts) {
+        why = "with this expert_overload gives a rank more rows than all tokens have for its "
+              "experts, each of which a token goes to once; set at most experts / "
+              "experts_per_token";
     } else if (plan_strategy_shard_ranks(s) > n->experts &&
                (n->expert_ffn % plan_strategy_alike_ranks(s) ||
                 n->width % plan_strategy_alike_ranks(s))) {

@@ -1,5 +1,6 @@
 /* sim/work.h - how many operations the products and the attention of a step take, by the published
- * formulas of plan/op/work.h.
+ * formulas of plan/op/work.h. Of a rank whose experts get more than their share of rows they are
+ * those of an even share, the mean of the ranks, as rates of a machine count them.
  */
 #pragma once
 

@@ -51,16 +51,18 @@ enum {
 #undef SETTING
 #undef MACHINE
         ,
-    N_UNEQUAL = 2,                                     /* unequal.c */
-    N_TRIED = N_ROWS + N_UNEQUAL + 2 * CLI_N_BASELINES /* each checkpointed or not */
+    N_UNEQUAL = 2, /* unequal.c */
+    N_UNEVEN = 1,
+    N_TRIED = N_ROWS + N_UNEQUAL + N_UNEVEN + 2 * CLI_N_BASELINES /* each checkpointed or not */
 };
 
 void cli_diagnosis_note_progress(CliDiagnosis *diagnosis) {
     cli_progress_show(diagnosis->progress, (double)++diagnosis->n_tried / N_TRIED);
 }
 
-void cli_diagnosis_add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy,
-                              const SimPrediction *with) {
+/* With all that it changes. */
+static CliRemedy compared(const CliDiagnosis *diagnosis, CliRemedy remedy,
+                          const SimPrediction *with) {
     const SimPrediction *base = diagnosis->base;
     remedy.fits = with->fits;
     remedy.retries = with->alloc_retries;
@@ -71,7 +73,13 @@ void cli_diagnosis_add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy,
         remedy.category_bytes[i] = (double)sim_category_bytes(with->peak.by_sub, i) -
                                    (double)sim_category_bytes(base->peak.by_sub, i);
     }
-    g_array_append_val(diagnosis->remedies, remedy);
+    return remedy;
+}
+
+void cli_diagnosis_add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy,
+                              const SimPrediction *with) {
+    CliRemedy added = compared(diagnosis, remedy, with);
+    g_array_append_val(diagnosis->remedies, added);
 }
 
 static bool holds(const CliDiagnosis *diagnosis, CliWhen when, const SimPrediction *with) {
@@ -135,6 +143,21 @@ static void try_machine(CliDiagnosis *diagnosis, CliRemedy remedy, void (*change
     }
 }
 
+/* Routers that are balanced by a loss are a little uneven; this is called much. */
+#define UNEVEN "expert_overload=1.5"
+
+static void try_uneven(CliDiagnosis *diagnosis) {
+    const PlanStrategy *strategy = &diagnosis->what_if->strategy;
+    cli_diagnosis_note_progress(diagnosis);
+    if (strategy->expert == 1 || strategy->expert_overload > 1) {
+        return;
+    }
+    g_autoptr(SimPrediction) with = cli_what_if(diagnosis->what_if, UNEVEN, NULL, NULL);
+    if (with) {
+        diagnosis->uneven = compared(diagnosis, (CliRemedy){.changes = UNEVEN}, with);
+    }
+}
+
 /* What a measured play waited for beside what predictions know of. */
 static void add_wait(CliDiagnosis *diagnosis, TraceIdle idle, const char *cause,
                      const char *remedy) {
@@ -184,6 +207,7 @@ static void try_all(CliDiagnosis *diagnosis) {
 #undef SETTING
 #undef MACHINE
     cli_diagnosis_try_equal(diagnosis);
+    try_uneven(diagnosis);
     add_waits(diagnosis);
 }
 

@@ -79,6 +79,8 @@ typedef struct {
     TraceIdleBook idle;
     SimPrediction *base;
     GArray *remedies; /* CliRemedy: what could be predicted */
+    CliRemedy uneven; /* no remedy: tokens go unevenly to ranks that share experts; changes NULL:
+                       * none share them, or how unevenly is known */
     GArray
         *causes; /* indices (guint) into remedies, the first first; what saves under 2 % is out */
     CliBaseline baselines[CLI_N_BASELINES];

@@ -117,6 +117,10 @@ static void add_remedies(JsonBuilder *json, const CliDiagnosis *diagnosis) {
         add_remedy(json, remedy_at(diagnosis, i));
     }
     json_builder_end_array(json);
+    if (diagnosis->uneven.changes != NULL) {
+        json_builder_set_member_name(json, "uneven_routing"); /* no remedy, a risk */
+        add_remedy(json, &diagnosis->uneven);
+    }
     trace_json_begin_array(json, "causes"); /* what costs most first */
     for (guint i = 0; i < diagnosis->causes->len; i++) {
         add_remedy(json, remedy_at(diagnosis, g_array_index(diagnosis->causes, guint, i)));

@@ -213,6 +213,15 @@ static void append_share(GString *text, double share) {
     g_string_append_printf(text, is_none ? " %6.1f %%" : " %+6.1f %%", is_none ? 0 : 100 * share);
 }
 
+static void append_remedy(GString *text, const CliDiagnosis *diagnosis, const CliRemedy *remedy) {
+    g_string_append_printf(text, "   %-35s", remedy->changes);
+    append_share(text, remedy->step_ns / (double)diagnosis->base->median_step_ns);
+    g_string_append_c(text, ' ');
+    append_share(text, remedy->reserved_bytes / (double)diagnosis->base->peak_reserved_bytes);
+    append_room(text, "  ", remedy->fits, remedy->retries, remedy->n_steps);
+    g_string_append_c(text, '\n');
+}
+
 static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
     g_autoptr(GString) inert = g_string_new(NULL);
     double step_ns = (double)diagnosis->base->median_step_ns;
@@ -228,14 +237,14 @@ static void append_remedies(GString *text, const CliDiagnosis *diagnosis) {
             g_string_append_printf(inert, "%s%s", inert->len > 0 ? ", " : "", remedy->changes);
             continue;
         }
-        g_string_append_printf(text, "   %-35s", remedy->changes);
-        append_share(text, remedy->step_ns / step_ns);
-        g_string_append_c(text, ' ');
-        append_share(text, remedy->reserved_bytes / reserved);
-        append_room(text, "  ", remedy->fits, remedy->retries, remedy->n_steps);
-        g_string_append_c(text, '\n');
+        append_remedy(text, diagnosis, remedy);
     }
     g_string_append_printf(text, "   no effect: %s\n", inert->len > 0 ? inert->str : "none");
+    if (diagnosis->uneven.changes != NULL) {
+        g_string_append(text, "   if the router is uneven, and of ranks that share experts the "
+                              "busiest gets that many\n   times its share of rows:\n");
+        append_remedy(text, diagnosis, &diagnosis->uneven);
+    }
 }
 
 /* ---- 7: verdict ---- */

@@ -19,7 +19,7 @@ const CliStrategyTheme cli_strategy_themes[] = {
      "lora_base_double lora_base_storage"},
     {"tensor, context, pipeline and expert parallel",
      "tensor tensor_plan sequence_parallel async_tensor context pipeline pipeline_schedule "
-     "pipeline_stages pipeline_split expert"},
+     "pipeline_stages pipeline_split expert expert_overload"},
     {"when collectives begin", "backward_prefetch forward_prefetch limit_all_gathers bucket_view "
                                "find_unused static_graph bucket_mb"},
     {"kernels",

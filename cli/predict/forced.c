@@ -7,7 +7,8 @@
 
 /* Sends, also all-to-all's, have no algorithm that could be forced. */
 static bool has_algorithm(PlanOpKind kind) {
-    return plan_op_info(kind)->ring_steps > 0 && kind != PLAN_OP_ALL_TO_ALL;
+    return plan_op_info(kind)->ring_steps > 0 && kind != PLAN_OP_ALL_TO_ALL &&
+           kind != PLAN_OP_UNEVEN_ALL_TO_ALL;
 }
 
 static bool obeys(const Plan *plan, const ModelCluster *cluster, const PlanRole *role,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/plan/routing.h"
 #include "cli/plan/trained.h"
 #include "cli/predict/edge.h"
 #include "cli/predict/evaluation.h"
@@ -408,6 +409,10 @@ void cli_predict_print_text(const CliPredictReport *report) {
     g_autofree char *trained = cli_trained_text(report->plan);
     if (trained) {
         cli_say("%s\n", trained);
+    }
+    g_autofree char *routing = cli_routing_text(report->plan);
+    if (routing) {
+        cli_say("%s\n", routing);
     }
     if (report->prediction->unsupported_dtype) {
         cli_say("fits: NO, %s cannot compute in %s; %s, or use another machine\n",

@@ -169,6 +169,7 @@ static bool run(const ExecTask *t, GError **error) {
     case PLAN_OP_RECEIVE:
     case PLAN_OP_EXCHANGE:
         return talk(t, error);
+    case PLAN_OP_UNEVEN_ALL_TO_ALL:           /* exec_play_fits() refuses it */
 #define TRACED_OP(id, ...) case PLAN_OP_##id: /* exec_host_run()'s */
 #include "plan/op/ops.def"
         break;

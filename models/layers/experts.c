@@ -17,6 +17,8 @@
  */
 #include "models/layers/experts.h"
 
+#include <math.h>
+
 #include "models/layers/router.h"
 #include "models/layers/transformers-experts.h"
 
@@ -110,12 +112,12 @@ static Sorted run_sort(const ModelExpertWalk *walk, const ModelRouted *routed) {
 static uint32_t run_grouped(const ModelExpertWalk *walk, uint32_t x, uint32_t weight, uint32_t ends,
                             uint64_t out, uint64_t in) {
     PlanGraph *graph = walk->w->graph;
-    int64_t dims[] = {[GROUPED_LINEAR_M] = (int64_t)walk->pairs,
+    int64_t dims[] = {[GROUPED_LINEAR_M] = (int64_t)walk->own,
                       [GROUPED_LINEAR_N] = (int64_t)out,
                       [GROUPED_LINEAR_K] = (int64_t)in,
                       [GROUPED_LINEAR_GROUPS] = (int64_t)(walk->experts->n / graph->shared.expert)};
     return plan_graph_op(graph, PLAN_OP_GROUPED_LINEAR, (uint32_t[]){x, weight, ends}, graph->dtype,
-                         walk->pairs * out, dims, NULL);
+                         walk->own * out, dims, NULL);
 }
 
 /* Rows in order of experts; how many each has. */
@@ -127,7 +129,7 @@ typedef struct {
 static uint32_t run_opened(const ModelExpertWalk *walk, const ModelExpertLayer *layer, uint32_t x,
                            uint32_t gate, uint32_t ends) {
     const ModelWalk *w = walk->w;
-    uint64_t ffn = walk->experts->ffn, n = walk->pairs * ffn;
+    uint64_t ffn = walk->experts->ffn, n = walk->own * ffn;
     if (w->graph->now.in_parts) {
         uint32_t up = run_grouped(walk, x, layer->up, ends, ffn, w->width);
         return model_run_elementwise(w, PLAN_OP_SWIGLU, gate, up, n);
@@ -160,34 +162,34 @@ static uint32_t run_products(const ModelExpertWalk *walk, const ModelExpertLayer
 static ByExpert run_dispatch(const ModelExpertWalk *walk, const ModelExpertLayer *layer,
                              ByExpert given, uint32_t *ret_order) {
     PlanGraph *graph = walk->w->graph;
-    uint64_t n = walk->experts->n, pairs = walk->pairs, width = walk->w->width;
-    int64_t dims[] = {[ROWS_OF_N] = (int64_t)pairs,
+    uint64_t n = walk->experts->n, own = walk->own, width = walk->w->width;
+    int64_t dims[] = {[ROWS_OF_N] = (int64_t)own,
                       [ROWS_OF_WIDTH] = (int64_t)width,
-                      [ROWS_OF_ROWS] = (int64_t)pairs};
+                      [ROWS_OF_ROWS] = (int64_t)own};
     ByExpert made;
     plan_graph_call(graph, layer->experts);
     uint32_t splits = plan_graph_exchange_splits(graph, given.counts, n);
     plan_graph_hold(graph, splits);
-    uint32_t taken = plan_graph_exchange_send(graph, given.rows);
+    uint32_t taken = plan_graph_exchange_send(graph, given.rows, own * width);
     plan_graph_hold(graph, taken);
     plan_graph_let_go_after(graph, splits, taken);
-    made.counts = plan_graph_exchange_order(graph, splits, n, pairs, ret_order);
+    made.counts = plan_graph_exchange_order(graph, splits, n, own, ret_order);
     plan_graph_exchange_await(graph, taken);
     made.rows = model_expert_op(walk, PLAN_OP_ROWS_OF, (uint32_t[]){taken, *ret_order},
-                                (PlanGraphResult){graph->dtype, pairs * width}, dims, NULL);
+                                (PlanGraphResult){graph->dtype, own * width}, dims, NULL);
     plan_graph_return(graph);
     return made;
 }
 
 /* And back, in the order in which they came. */
 static uint32_t run_return(const ModelExpertWalk *walk, uint32_t made, uint32_t order) {
-    int64_t dims[] = {
-        [PLACE_ROWS_N] = (int64_t)walk->pairs, [PLACE_ROWS_WIDTH] = (int64_t)walk->w->width};
+    uint64_t width = walk->w->width;
+    int64_t dims[] = {[PLACE_ROWS_N] = (int64_t)walk->own, [PLACE_ROWS_WIDTH] = (int64_t)width};
     PlanGraph *graph = walk->w->graph;
     uint32_t placed =
         model_expert_op(walk, PLAN_OP_PLACE_ROWS, (uint32_t[]){made, order},
-                        (PlanGraphResult){graph->dtype, walk->pairs * walk->w->width}, dims, NULL);
-    return plan_graph_exchange_send(graph, placed);
+                        (PlanGraphResult){graph->dtype, walk->own * width}, dims, NULL);
+    return plan_graph_exchange_send(graph, placed, walk->pairs * width);
 }
 
 static uint32_t run_experts(const ModelExpertWalk *walk, const ModelExpertLayer *layer,
@@ -259,8 +261,10 @@ uint32_t model_experts_run(const ModelWalk *w, const ModelExperts *experts,
     if (experts->transformers) {
         return model_transformers_experts_run(w, experts, layer, x);
     }
-    ModelExpertWalk walk = {w, experts, w->rows * experts->per_token};
     PlanGraph *graph = w->graph;
+    uint64_t pairs = w->rows * experts->per_token;
+    ModelExpertWalk walk = {w, experts, pairs,
+                            (uint64_t)llround((double)pairs * graph->shared.overload)};
     int64_t dims[] = {[ROWS_OF_N] = (int64_t)walk.pairs,
                       [ROWS_OF_WIDTH] = (int64_t)w->width,
                       [ROWS_OF_ROWS] = (int64_t)w->rows};

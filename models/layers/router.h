@@ -6,11 +6,12 @@
 
 #include "models/layers/experts.h"
 
-/* What goes from step to step of a walk; pairs: of a token and one of its experts. */
+/* What goes from step to step of a walk; pairs: of a token and one of its experts; own: those that
+ * come to this rank's experts, as many as it has itself unless the router overloads it. */
 typedef struct {
     const ModelWalk *w;
     const ModelExperts *experts;
-    uint64_t pairs;
+    uint64_t pairs, own;
 } ModelExpertWalk;
 
 /* The scores and the experts of each pair; counts: of tokens by expert. */

@@ -182,9 +182,9 @@ uint32_t plan_graph_ring_attention(PlanGraph *graph, const uint32_t *q_k_v,
 /* Given how many of this rank's rows go to each expert: how many rows each rank sends here for each
  * of this rank's experts, [ranks, experts of a rank]. */
 uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t experts);
-/* Sends rows to other ranks, and returns the rows that those send here. What was sent last must be
- * awaited before it is used. */
-uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows);
+/* Sends rows to other ranks, and returns the rows that those send here, `elements` in all. What was
+ * sent last must be awaited before it is used. */
+uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows, uint64_t elements);
 void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent);
 /* From the result of exchange_splits: how many rows each of this rank's experts has. *ret_order:
  * the order that sorts the n received rows by expert. */

@@ -43,6 +43,7 @@ typedef struct {
     bool whole_tokens; /* between the layers each rank has all tokens (no sequence parallelism) */
     uint64_t context;  /* ranks that share each sequence */
     uint64_t expert;   /* ranks that share the experts */
+    double overload;   /* how many times its even share of rows the busiest of them gets */
     bool cuts_experts; /* ranks with the same experts share the rows of each expert's matrices */
 } PlanGraphShared;
 

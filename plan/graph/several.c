@@ -212,9 +212,9 @@ uint32_t plan_graph_exchange_splits(PlanGraph *graph, uint32_t counts, uint64_t 
     return values[1];
 }
 
-uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows) {
+uint32_t plan_graph_exchange_send(PlanGraph *graph, uint32_t rows, uint64_t elements) {
     PlanGraphTokens all = {1, 1, plan_graph_value_at(graph, rows)->elements};
-    return move_tokens(graph, PLAN_GRAPH_EXCHANGE_SEND, rows, &all, all.width);
+    return move_tokens(graph, PLAN_GRAPH_EXCHANGE_SEND, rows, &all, elements);
 }
 
 void plan_graph_exchange_await(PlanGraph *graph, uint32_t sent) {

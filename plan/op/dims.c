@@ -189,7 +189,15 @@ static bool names_nothing(PlanOpKind kind, const uint64_t *d) {
     }
 }
 
+/* The larger of what a rank sends and what comes to it is what its link carries. */
+static bool is_another_load(PlanOpKind kind, const uint64_t *d) {
+    return kind == PLAN_OP_UNEVEN_ALL_TO_ALL &&
+           d[UNEVEN_COLLECTIVE_ELEMENTS] !=
+               MAX(d[UNEVEN_COLLECTIVE_SENT], d[UNEVEN_COLLECTIVE_RECEIVED]);
+}
+
 bool plan_dims_contradict(PlanOpKind kind, const uint64_t *d) {
     return codes_contradict(kind, d) || columns_contradict(kind, d) || rows_contradict(kind, d) ||
-           leaves_a_rest(kind, d) || names_nothing(kind, d) || scales_contradict(kind, d);
+           leaves_a_rest(kind, d) || names_nothing(kind, d) || scales_contradict(kind, d) ||
+           is_another_load(kind, d);
 }

@@ -19,6 +19,8 @@ static const struct {
     OF_RANKS(id, name, operands, COLLECTIVE_DIMS, "average", steps, adds)
 #define STAGE_COLLECTIVE(id, name, operands, steps, adds)                                          \
     OF_RANKS(id, name, operands, STAGE_COLLECTIVE_DIMS, "", steps, adds)
+#define UNEVEN_COLLECTIVE(id, name, operands, steps, adds)                                         \
+    OF_RANKS(id, name, operands, UNEVEN_COLLECTIVE_DIMS, "", steps, adds)
 #define PEER_COLLECTIVE(id, name, operands, steps, adds)                                           \
     OF_RANKS(id, name, operands, PEER_COLLECTIVE_DIMS, "", steps, adds)
 #include "plan/op/collectives.def"

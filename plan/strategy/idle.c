@@ -32,6 +32,10 @@ static bool selects_what_is_sent(const PlanStrategy *s) {
     return s->expert > 1 && s->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
 }
 
+static bool shares_experts(const PlanStrategy *s) {
+    return s->expert > 1;
+}
+
 static bool is_eager(const PlanStrategy *s) {
     return s->kernels == PLAN_KERNELS_EAGER;
 }
@@ -95,6 +99,7 @@ static const struct {
     {"checkpoint_sent", "checkpointing expert", selects_what_is_sent,
      "is of experts that ranks share, checkpointed selectively (expert, "
      "checkpointing=selective-op)"},
+    {"expert_overload", "expert", shares_experts, "is of experts that ranks share (expert)"},
     {"silu_backward", "kernels", is_eager, "is of eager kernels (kernels=eager)"},
     {"shape_padding", "kernels compile", is_compiled_as_one,
      "is of a network compiled as a whole (compile=network)"},

@@ -299,9 +299,22 @@ static const char *why_not_beside_experts(const PlanStrategy *s) {
     return why_not_with(s);
 }
 
+/* All rows of all ranks are the most that one of them can get. */
+static bool has_rows_enough(const PlanStrategy *s, GError **error) {
+    if (s->expert == 1 || s->expert_overload <= (double)s->expert) {
+        return true;
+    }
+    g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
+                "expert_overload=%g is more than all rows of %" G_GUINT64_FORMAT
+                " ranks; set at most %" G_GUINT64_FORMAT,
+                s->expert_overload, s->expert, s->expert);
+    return false;
+}
+
 bool plan_strategy_experts_are_known(const PlanStrategy *s, GError **error) {
     const char *why = s->expert > 1 ? why_not_beside_experts(s) : NULL;
     const char *whose = s->pipeline > 1 ? OF_A_COPY " in a stage (ranks / pipeline)" : OF_A_COPY;
     return may_share("expert", s->expert, why, error) &&
-           divides("expert", s->expert, plan_strategy_shard_ranks(s), whose, error);
+           divides("expert", s->expert, plan_strategy_shard_ranks(s), whose, error) &&
+           has_rows_enough(s, error);
 }

@@ -91,6 +91,10 @@ char *plan_strategy_title(const PlanStrategy *strategy) {
     if (strategy->pipeline_stages > 1) {
         g_string_append_printf(title, " x %" G_GUINT64_FORMAT " stages", strategy->pipeline_stages);
     }
+    if (strategy->expert > 1 && strategy->expert_overload > 1) {
+        g_string_append_printf(title, ", busiest expert rank %g times its share",
+                               strategy->expert_overload);
+    }
     g_string_append_printf(title, ", %" G_GUINT64_FORMAT " rank%s, micro-batch %" G_GUINT64_FORMAT,
                            strategy->ranks, strategy->ranks == 1 ? "" : "s", strategy->micro_batch);
     if (strategy->accumulate > 1) {

@@ -185,7 +185,7 @@ static SimNcclTerms pat(const Asked *a) {
 SimNcclTerms sim_nccl_expect(const SimNcclGroup *group, PlanOpKind kind, SimNcclAlgo algo,
                              SimNcclProto proto, double bytes) {
     Asked a = {group, kind, proto, bytes};
-    if (kind == PLAN_OP_ALL_TO_ALL) {
+    if (kind == PLAN_OP_ALL_TO_ALL || kind == PLAN_OP_UNEVEN_ALL_TO_ALL) {
         bool is_how = algo == SIM_NCCL_RING && proto == SIM_NCCL_SIMPLE;
         return is_how ? pairs(&a) : (SimNcclTerms){0};
     }

@@ -81,6 +81,8 @@ static void files_here(void) {
                              "ffn = 12\nvocab = 4\nseq = 4\nrope_scaling = llama3\n");
     expect("plan scaled.txt", 0, "scaled.txt, ", "");
     expect("plan no-such.txt", 2, "", "no-such.txt: there is no such file; `foreshard list`");
+    expect("run moe-toy -n 2 --expert 2 --expert-overload 1.5 --steps 1", 2, "",
+           "expert_overload is a what-if of the predictor; set expert_overload=1 to run");
     g_setenv("FORESHARD_EXEC", "no-such-program", TRUE); /* nothing has to be trained for this */
     expect("run scaled.txt", 1, "", "note: rotary angles are not scaled (rope_scaling = llama3), ");
     expect(

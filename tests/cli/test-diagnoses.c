@@ -65,6 +65,8 @@ static void whether_to_share_experts(void) {
            "7. bottleneck: each rank gathers all experts; share experts among eight ranks", "");
     expect(words, 0, "   expert=8 ", "");
     expect(shared, 0, "   expert=1 ", "");
+    expect(shared, 0,
+           "busiest gets that many\n   times its share of rows:\n   expert_overload=1.5 ", "");
     expect(shared, 0, "this strategy beats the best of them, FSDP2 full, checkpointed, by ", "");
     expect("predict mixtral-8x7b -n 64 --seq 4096 --param-dtype bf16 --cluster dgx-h100", 0,
            "  fits with --expert 8: ", "");

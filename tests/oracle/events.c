@@ -18,6 +18,10 @@ uint64_t oracle_output_bytes(const PlanRole *role, const PlanOp *op) {
         return (uint64_t)dims[HOST_ALL_REDUCE_N] *
                plan_dtype_bytes(plan_dtype_of_mantissa(dims[HOST_ALL_REDUCE_MANTISSA_BITS]));
     }
+    if (op->kind == PLAN_OP_UNEVEN_ALL_TO_ALL) {
+        return (uint64_t)plan_op_dims(role, op)[UNEVEN_ALL_TO_ALL_RECEIVED] *
+               plan_dtype_bytes((PlanDtype)op->dtype);
+    }
     uint64_t whole = op->kind == PLAN_OP_BARRIER ? 0 : (uint64_t)plan_op_work(role, op).bytes;
     return op->kind == PLAN_OP_REDUCE_SCATTER
                ? whole / (uint64_t)plan_op_dims(role, op)[REDUCE_SCATTER_RANKS]

@@ -379,6 +379,9 @@ static void set_sharing(JsonObject *options, PlanStrategy *strategy) {
     if (is_recorded(options, "expert")) {
         strategy->expert = (uint64_t)recorded_int(options, "expert");
     }
+    if (is_recorded(options, "expert_overload")) {
+        strategy->expert_overload = json_object_get_double_member(options, "expert_overload");
+    }
     if (recorded_yes(options, "async_tensor")) {
         strategy->async_tensor = PLAN_YES;
     }

@@ -1,5 +1,7 @@
 /* How much is gathered and reduced, by sharding. */
+#include "plan/check/check.h"
 #include "plan/mesh.h"
+#include "plan/op/names.h"
 #include "plan/op/work.h"
 #include <string.h>
 
@@ -244,6 +246,62 @@ static void shared_experts(void) {
     g_assert_cmpstr(plan_digest(read), ==, plan_digest(shared));
 }
 
+/* The busiest rank's rows, and they alone, are more: what comes to it and goes back, and what its
+ * experts make of them. What it sends, and how many rows go where, is as before. */
+static void overloaded_experts(void) {
+    enum {
+        PAIRS = 8 * 2, /* of a rank's tokens and their experts */
+        WIDTH = 16,
+        BLOCKS = 2
+    };
+    g_autoptr(Plan) even = test_plan(EXPERTS, "ranks=8 param_dtype=bf16 expert=4");
+    g_autoptr(Plan) said =
+        test_plan(EXPERTS, "ranks=8 param_dtype=bf16 expert=4 expert_overload=1");
+    g_autoptr(Plan) uneven =
+        test_plan(EXPERTS, "ranks=8 param_dtype=bf16 expert=4 expert_overload=2.5");
+    g_assert_cmpstr(plan_digest(even), ==, plan_digest(said));
+    g_autoptr(Plan) alone = test_plan(EXPERTS, "ranks=8 param_dtype=bf16");
+    g_autoptr(Plan) idle = test_plan(EXPERTS, "ranks=8 param_dtype=bf16 expert_overload=2.5");
+    g_assert_cmpstr(plan_digest(alone), ==, plan_digest(idle));
+    TestCounts before = test_count_steady(even), with = test_count_steady(uneven);
+    g_assert_cmpuint(before.n[PLAN_OP_UNEVEN_ALL_TO_ALL], ==, 0);
+    g_assert_cmpuint(with.n[PLAN_OP_ALL_TO_ALL], ==, BLOCKS);
+    g_assert_cmpuint(with.bytes[PLAN_OP_ALL_TO_ALL], ==, BLOCKS * 8 * sizeof(int64_t));
+    g_assert_cmpuint(with.n[PLAN_OP_UNEVEN_ALL_TO_ALL], ==, 4 * BLOCKS);
+    g_assert_cmpuint(with.bytes[PLAN_OP_UNEVEN_ALL_TO_ALL], ==,
+                     BLOCKS * 4 * 2 * PAIRS * 5 / 2 * WIDTH);
+    const PlanRole *role = &uneven->roles[0];
+    for (uint32_t i = 0; i < role->n_ops; i++) {
+        const int64_t *d = plan_op_dims(role, &role->ops[i]);
+        if (role->ops[i].kind == PLAN_OP_GROUPED_LINEAR) {
+            g_assert_cmpint(d[GROUPED_LINEAR_M], ==, PAIRS * 5 / 2);
+        } else if (role->ops[i].kind == PLAN_OP_MUL_COLUMN) {
+            g_assert_cmpint(d[MUL_COLUMN_ROWS], ==, PAIRS);
+        }
+    }
+    g_autoptr(GString) text = plan_text(uneven);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Plan) read = plan_read(text->str, text->len, "uneven.plan", &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(plan_digest(read), ==, plan_digest(uneven));
+}
+
+/* What its link carries is neither what it sends nor what comes. */
+static void overload_that_is_none(void) {
+    g_autoptr(Plan) plan =
+        test_plan(EXPERTS, "ranks=8 param_dtype=bf16 expert=4 expert_overload=1.5");
+    PlanRole *role = &plan->roles[0];
+    uint32_t i = 0;
+    while (role->ops[i].kind != PLAN_OP_UNEVEN_ALL_TO_ALL) {
+        i++;
+    }
+    role->dims[role->ops[i].dims + UNEVEN_COLLECTIVE_ELEMENTS]--;
+    g_autoptr(GError) error = NULL;
+    g_assert_false(plan_check(plan, &error));
+    g_assert_error(error, PLAN_ERROR, PLAN_ERROR_CHECK);
+    g_assert_nonnull(strstr(error->message, "uneven_all_to_all"));
+}
+
 /* A compiler keeps what was gathered; of keys and values that are repeated (LLAMA's twice) that is
  * as much more, and so is what is passed on. */
 static void shared_sequences_in_blocks(void) {
@@ -306,6 +364,8 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/volumes/shared layers, sequences whole", shared_without_sequences);
     g_test_add_func("/plan/volumes/shared sequences", shared_sequences);
     g_test_add_func("/plan/volumes/shared experts", shared_experts);
+    g_test_add_func("/plan/volumes/the busiest rank of experts", overloaded_experts);
+    g_test_add_func("/plan/volumes/an overload that is none", overload_that_is_none);
     g_test_add_func("/plan/volumes/shared sequences in blocks", shared_sequences_in_blocks);
     g_test_add_func("/plan/volumes/groups of ranks", groups_of_ranks);
     return g_test_run();

@@ -31,6 +31,28 @@ static void test_flops(void) {
     assert_begins("ranks=4 pipeline=2 accumulate=4", cluster, false);
 }
 
+#define WORDS "ranks=8 expert=8 param_dtype=bf16 micro_batch=8"
+
+/* A machine's rate counts the rows of all ranks, of which the busiest has more than its share: as
+ * many as without, while what it does itself, and waits for, takes longer. */
+static void test_overloaded(void) {
+    g_autoptr(ModelCluster) cluster = plays_cluster("a100-roce");
+    const char *network = "[network]\nfamily=llama\nlayers=2\nwidth=512\nheads=4\nexperts=16\n"
+                          "experts_per_token=4\nexpert_ffn=512\nvocab=64\nseq=1024\n";
+    g_autoptr(Plan) even = toy_written_plan(network, WORDS);
+    g_autoptr(Plan) uneven = toy_written_plan(network, WORDS " expert_overload=2");
+    for (unsigned every = 0; every < 2; every++) {
+        g_autoptr(SimPrediction) before = predict(even, cluster, every, false, NULL);
+        g_autoptr(SimPrediction) with = predict(uneven, cluster, every, false, NULL);
+        g_assert_cmpfloat_with_epsilon(with->flops, before->flops, 1e-9 * before->flops);
+        g_assert_cmpint(with->median_step_ns, >, before->median_step_ns);
+        g_assert_cmpuint(with->peak.at.allocated_bytes, >, before->peak.at.allocated_bytes);
+        double sent = before->collectives[PLAN_OP_ALL_TO_ALL].bytes -
+                      with->collectives[PLAN_OP_ALL_TO_ALL].bytes;
+        g_assert_cmpfloat(with->collectives[PLAN_OP_UNEVEN_ALL_TO_ALL].bytes, ==, 2 * sent);
+    }
+}
+
 static void assert_lacks(const Plan *plan, const ModelCluster *cluster, bool every_rank) {
     g_autoptr(GError) error = NULL;
     g_autoptr(SimPrediction) lacks = predict(plan, cluster, every_rank, true, &error);
@@ -69,6 +91,7 @@ static void test_refusals(void) {
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/sim/unplayed/flops", test_flops);
+    g_test_add_func("/sim/unplayed/flops of the busiest rank", test_overloaded);
     g_test_add_func("/sim/unplayed/a dtype that is not there", test_dtype);
     g_test_add_func("/sim/unplayed/refusals", test_refusals);
     return g_test_run();

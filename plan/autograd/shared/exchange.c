@@ -12,18 +12,35 @@ static PlanTensor new_numbers(PlanRun *run, uint64_t n, const char *name) {
 
 /* ---- collectives ---------------------------------------------------------------------------- */
 
-/* What others have for this rank, of which it has given them as much; until await() it is on its
- * way. */
-static PlanTensor send(PlanRun *run, PlanTensor x) {
+/* Of one rank, whose busiest link is its own. */
+static void begin_uneven(PlanRun *run, PlanOperand given, PlanOperand taken) {
+    PlanBuilder *builder = &run->builder;
+    plan_builder_begin_op(
+        builder, PLAN_OP_UNEVEN_ALL_TO_ALL, PLAN_AXIS_EXPERT,
+        (int64_t[]){[UNEVEN_COLLECTIVE_ELEMENTS] = (int64_t)MAX(given.elements, taken.elements),
+                    [UNEVEN_COLLECTIVE_RANKS] = (int64_t)run->graph->shared.expert,
+                    [UNEVEN_COLLECTIVE_SENT] = (int64_t)given.elements,
+                    [UNEVEN_COLLECTIVE_RECEIVED] = (int64_t)taken.elements},
+        NULL);
+    plan_builder_operand(builder, given);
+    plan_builder_operand(builder, taken);
+}
+
+/* What others have for this rank, `elements` of it; until await() it is on its way. */
+static PlanTensor send(PlanRun *run, PlanTensor x, uint64_t elements) {
     PlanBuilder *builder = &run->builder;
     uint8_t lane = run->lanes.expert;
     g_assert(run->sent.tensor.storage == PLAN_NONE);
     run->sent.tensor = plan_run_ref(run, x);
-    PlanTensor taken = plan_run_new_tensor(run, x.elements, plan_run_dtype_of(run, x), "exchanged");
+    PlanTensor taken = plan_run_new_tensor(run, elements, plan_run_dtype_of(run, x), "exchanged");
     plan_builder_wait_lane(builder, lane, PLAN_LANE_COMPUTE);
-    plan_builder_collective(builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
-                            run->graph->shared.expert, 0, plan_run_operand_of(run, x),
-                            plan_run_operand_of(run, taken));
+    if (elements == x.elements) {
+        plan_builder_collective(builder, PLAN_OP_ALL_TO_ALL, PLAN_AXIS_EXPERT,
+                                run->graph->shared.expert, 0, plan_run_operand_of(run, x),
+                                plan_run_operand_of(run, taken));
+    } else {
+        begin_uneven(run, plan_run_operand_of(run, x), plan_run_operand_of(run, taken));
+    }
     plan_builder_launch(builder, lane);
     run->sent.event = plan_builder_record(builder, lane);
     return taken;
@@ -62,7 +79,7 @@ static void read_both(PlanRun *run, PlanTensor counts, PlanTensor of_all, const 
 }
 
 static void splits_forward(PlanRun *run, const PlanGraphOp *op) {
-    PlanTensor counts = plan_run_given(run, op, 0), of_all = send(run, counts);
+    PlanTensor counts = plan_run_given(run, op, 0), of_all = send(run, counts, counts.elements);
     await(run);
     plan_run_give(run, op, 0, of_all);
     read_both(run, counts, of_all, plan_graph_dims_of(run->graph, op));
@@ -142,7 +159,9 @@ void plan_exchange_forward(PlanRun *run, const PlanGraphOp *op) {
     if (kind == PLAN_GRAPH_EXCHANGE_SPLITS) {
         splits_forward(run, op);
     } else if (kind == PLAN_GRAPH_EXCHANGE_SEND) {
-        plan_run_give(run, op, 0, send(run, plan_run_given(run, op, 0)));
+        uint32_t made = plan_graph_ref(run->graph, op->values + op->n_inputs);
+        uint64_t elements = plan_graph_value_at(run->graph, made)->elements;
+        plan_run_give(run, op, 0, send(run, plan_run_given(run, op, 0), elements));
     } else if (kind == PLAN_GRAPH_EXCHANGE_AWAIT) {
         await(run);
     } else {
@@ -152,6 +171,6 @@ void plan_exchange_forward(PlanRun *run, const PlanGraphOp *op) {
 
 /* Waited for at once. */
 void plan_exchange_backward(const PlanBackward *b) {
-    b->dx[0] = send(b->run, b->dy[0]);
+    b->dx[0] = send(b->run, b->dy[0], input(b, 0)->elements);
     await(b->run);
 }

@@ -7,8 +7,9 @@
  * Then rows are sent, put in order of this rank's experts, and behind these sent back. What is sent
  * last is waited for where it is first used, so that shared experts hide it.
  *
- * Sizes are those of balanced routing: as many rows as a rank sends it takes. Collectives have a
- * lane of their own, and what they read is held until they are waited for, as NCCL's process group
+ * Sizes are those of even routing, as many rows as a rank sends it takes; or those of the rank to
+ * which most rows come, `overload` times as many in every block. Collectives have a lane of their
+ * own, and what they read is held until they are waited for, as NCCL's process group
  * does. Inside plan/ only.
  */
 #pragma once

@@ -11,7 +11,8 @@ FSDP2 wraps them as torchtitan/models/llama4/parallelize.py does (apply_fsdp, at
 unit of their own, over the ranks that have the same ones, with a divisor of gradients that counts all ranks, and
 what is gathered ahead is listed.
 
-Tensors without memory have no numbers to read: routing is taken to be balanced, and each rank is sent as many rows.  Of its own:
+Tensors without memory have no numbers to read: routing is taken to be balanced, and each rank is sent as many rows; or this
+rank is sent more, by --expert-overload, which is all that its tensors' sizes depend on.  Of its own:
 forward is replaced where torchtitan hooks, and the order of rows goes when it has been used, where torchtitan's object
 has it until its next forward (8 bytes a row)."""
 
@@ -24,11 +25,13 @@ import context_parallel
 import tensor_parallel
 
 
+overload = 1  # how many times its even share of rows this rank gets
 mesh = None  # of those who share experts and those who have the same ones
 
 
 def prepare(recorder, options, device_type):
-    global mesh
+    global mesh, overload
+    overload = options.expert_overload or 1
     mesh = make_mesh(options, device_type)
     recorder.host_waits = lambda op, more: (op is torch.ops.aten._to_copy.default and str(more.get("device")) == "cpu"
                                             and not more.get("non_blocking"))
@@ -187,7 +190,8 @@ class PutRows(torch.autograd.Function):
 
 
 def splits(counts, rows, ranks, waits):
-    """How many rows each rank is sent, or sends: on the host, which waits for the second copy alone."""
+    """How many rows each rank is sent, or sends: on the host, which waits for the second copy alone. rows: in all, where
+    numbers have no memory."""
     sums = counts.view(ranks, -1).sum(dim=1)
     sums = sums.to(torch.device("cpu"), non_blocking=not waits)
     if isinstance(sums, torch._subclasses.FakeTensor):
@@ -238,7 +242,7 @@ class Exchange:
             counts_group = exchanged(counts, each, each, self.group)
             counts_group = torch.ops._c10d_functional.wait_tensor(counts_group)
             given = splits(counts, routed.size(0), self.ranks, False)
-            taken = splits(counts_group, routed.size(0), self.ranks, True)
+            taken = splits(counts_group, int(overload * routed.size(0) + 0.5), self.ranks, True)
         routed = exchanged(routed, taken, given, self.group)
         shape, routed, order, counts_group = permuted(routed, counts_group, self.ranks)
         return routed, counts_group, (shape, order, given, taken)
