@@ -4,8 +4,9 @@
  * bytes, which a GPU would fault on, and rounds where tensor cores make cuDNN round: the
  * probabilities before they meet v and d_o, the gradients of the scores before they meet k and q,
  * and each head's part of dk and dv where a group of heads shares them. Bounds that this keeps are
- * ones that a GPU can keep. A thread a row; written down from the formulas, so it is a second
- * opinion on kernels/cuda/attention/attention-own.cu too.
+ * ones that a GPU can keep. Like cuDNN's own on Hopper, backward takes rows that are not there for
+ * zeros (kernel_cuda_cudnn_sees_beyond()). A thread a row; written down from the formulas, so it is
+ * a second opinion on kernels/cuda/attention/attention-own.cu too.
  */
 #include <vector>
 
@@ -122,11 +123,19 @@ template <typename T> struct Pair {
     }
 };
 
+/* What a row of zeros adds that is not there: nothing, or NaN where its p is beyond range. */
+float of_zeros(float lse) {
+    return expf(0 - lse) * 0;
+}
+
 template <typename T> void dq_kernel(T *dq, Saved<T> x, Shape s) {
     size_t query = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
     std::vector<float> sum(s.a.head_dim);
     for (size_t key = 0; key < s.keys() && s.sees(query, key); key++) {
         add_scaled(&sum, Pair<T>(x, s, batch, head, query, key).ds, x.k + s.k(batch, head, key));
+    }
+    if (s.keys() % 128 == 64 && s.sees(query, s.keys())) {
+        sum[0] += of_zeros(x.lse[s.lse(batch, head, query)]);
     }
     put(dq + s.dq(batch, head, query), sum, s.a.scale);
 }
@@ -141,6 +150,10 @@ template <typename T> void dkv_kernel(T *dk, T *dv, Saved<T> x, Shape s) {
             Pair<T> pair(x, s, batch, head, query, key);
             add_scaled(&one_k, pair.ds, x.q + s.q(batch, head, query));
             add_scaled(&one_v, pair.p, x.d_o + s.saved(batch, head, query));
+        }
+        if (s.keys() % 128 == 0 && s.a.seq % 64) {
+            one_k[0] += of_zeros(x.lse[s.lse(batch, head, s.a.seq - 1)]);
+            one_v[0] += of_zeros(x.lse[s.lse(batch, head, s.a.seq - 1)]);
         }
         for (size_t d = 0; d < dim; d++) {
             sum_k[d] += group > 1 ? rounded<T>(s.a.scale * one_k[d]) : s.a.scale * one_k[d];

@@ -171,6 +171,12 @@ static void test_cudnn_versions() {
     const auto uneven = [](KernelCudaAttention *a) { a->seq = a->lse_stride = 70; };
     const auto wide = [](KernelCudaAttention *a) { a->head_dim = a->q_stride = 256; };
     const auto single = [](KernelCudaAttention *a) { a->seq = a->lse_stride = 1; };
+    const auto half = [](KernelCudaAttention *a) { a->seq = a->lse_stride = 192; };
+    const auto open_half = [](KernelCudaAttention *a) { a->keys = 192, a->causal = false; };
+    const auto fewer_keys = [](KernelCudaAttention *a) { a->keys = 192; };
+    const auto few_queries = [](KernelCudaAttention *a) {
+        a->keys = 256, a->seq = a->lse_stride = 70, a->causal = false;
+    };
     for (size_t bad : {80907, 90501, 91000, 91001}) {
         g_assert_false(fits(bad, plain));
     }
@@ -182,6 +188,11 @@ static void test_cudnn_versions() {
         g_assert_false(fits(good, wide, 8));
         g_assert_false(fits(good, wide, 10));
         g_assert_false(fits(good, single));
+        for (auto beyond : {+open_half, +fewer_keys, +few_queries}) { /* the last of a tile */
+            g_assert_false(fits(good, beyond));
+            g_assert_true(fits(good, beyond, 10) == (good >= 91501 || beyond == +few_queries));
+        }
+        g_assert_true(fits(good, half) == (good >= 91501));
         float least = kernel_cuda_cudnn_least(good);
         g_assert_true(least < -1e38f && isinf(least) == (good >= 91000));
     }

@@ -231,6 +231,58 @@ G_GNUC_UNUSED static void test_attention(const DeviceCase *c) {
     check_attention(c, &cases[1], 3); /* of which cuDNN reads others, before 9.26 */
 }
 
+/* Scores far below zero, whose logsumexp's exponential is none: a kernel that takes a row for zeros
+ * which is not there finds a p beyond range, and NaN (kernel_cuda_cudnn_sees_beyond()). */
+static void check_low_scores(const DeviceCase *c, size_t seq, size_t keys, bool causal) {
+    enum {
+        DIM = 64
+    };
+    const float low = -120 * 8; /* of a first element that 1 is multiplied by, and scaled by 1/8 */
+    KernelCudaAttention shape = {.batch = 1,
+                                 .heads = 2,
+                                 .kv_heads = 2,
+                                 .seq = seq,
+                                 .head_dim = DIM,
+                                 .q_stride = 2 * DIM,
+                                 .k_stride = 2 * DIM,
+                                 .v_stride = 2 * DIM,
+                                 .lse_stride = seq,
+                                 .scale = 0.125f,
+                                 .causal = causal,
+                                 .type = c->type,
+                                 .keys = keys};
+    size_t n = seq * 2 * DIM, n_kv = keys * 2 * DIM;
+    g_autofree float *q = device_random(c, n, -0.1, 0.1, 1);
+    g_autofree float *k = device_random(c, n_kv, -0.1, 0.1, 2);
+    g_autofree float *v = device_random(c, n_kv, -1, 1, 3), *d_o = device_random(c, n, -1, 1, 4);
+    for (size_t i = 0; i < MAX(n, n_kv); i += DIM) {
+        q[MIN(i, n - DIM)] = 1;
+        k[MIN(i, n_kv - DIM)] = low;
+    }
+    void *in[] = {device_put(c, q, n), device_put(c, k, n_kv), device_put(c, v, n_kv),
+                  device_put(c, d_o, n)};
+    void *out[] = {device_new(c, n), device_new(c, n), device_new(c, n_kv), device_new(c, n_kv)};
+    float *lse = device_new_floats(2 * seq);
+    DEVICE_OK(
+        kernel_cuda_attention_forward(device_lane, out[0], lse, in[0], in[1], in[2], NULL, &shape));
+    DEVICE_OK(kernel_cuda_attention_backward(device_lane, out[1], out[2], out[3], NULL, in[3],
+                                             in[0], in[1], in[2], NULL, out[0], lse, &shape));
+    for (unsigned i = 0; i < G_N_ELEMENTS(out); i++) {
+        size_t size = i < 2 ? n : n_kv;
+        g_autofree float *zeros = g_new0(float, size);
+        device_close(i ? "a gradient of low scores" : "o of low scores", c, out[i], zeros, size, 0,
+                     i ? 1e4 : 1); /* all that is asked of them is that they are numbers */
+    }
+}
+
+static void test_low_scores(const DeviceCase *c) {
+    static const size_t shapes[][3] = {
+        {64, 64, true}, {70, 70, false}, {64, 192, false}, {70, 128, false}};
+    for (size_t i = 0; c->type == KERNEL_CUDA_BF16 && !c->shift && i < G_N_ELEMENTS(shapes); i++) {
+        check_low_scores(c, shapes[i][0], shapes[i][1], shapes[i][2]);
+    }
+}
+
 static void test_head_dim_refused(void) {
     KernelCudaAttention shape = {1, 1, 1, 1, 1025, 1025, 1025, 1025, 1, 1, false, KERNEL_CUDA_F32};
     float *x = device_new_floats(1025);
@@ -243,6 +295,7 @@ static void add_tests(void) {
 #ifndef KERNEL_RACED /* these kernels again, and others' */
     DEVICE_TEST("/kernels-cuda/attention/chosen", test_attention);
 #endif
+    DEVICE_TEST("/kernels-cuda/attention/low-scores", test_low_scores);
     DEVICE_TEST_ONCE("/kernels-cuda/attention/head-dim-refused", test_head_dim_refused);
 }
 

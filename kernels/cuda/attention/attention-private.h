@@ -57,12 +57,27 @@ static inline bool kernel_cuda_cudnn_is_right(const KernelCudaAttention *a, size
            (version >= 91501 || kernel_cuda_keys(a) % 128 == 0);
 }
 
+/* Whether its backward on Hopper takes rows that are not there, in the last tile, for zeros. The p
+ * of such is exp(0 - lse), which is infinite for a logsumexp below -88.7, and its gradients are
+ * then no numbers:
+ * - of keys, those behind a number that leaves 64 over 128, unless the causal mask hides them
+ *   (9.20: pytorch/pytorch issue 196678; NVIDIA/cudnn-frontend pull request 628 has it mended in
+ *   9.26);
+ * - of queries, where no key is masked (9.25 and 9.26: NVIDIA/cudnn-frontend issue 1072, of one
+ *   query to 128 keys).
+ * No version is known here to be free of both (2026-11). */
+static inline bool kernel_cuda_cudnn_sees_beyond(const KernelCudaAttention *a, int major) {
+    size_t keys = kernel_cuda_keys(a);
+    bool hides = a->causal && keys >= a->seq;
+    return major == 9 && ((keys % 128 == 64 && !hides) || (keys % 128 == 0 && a->seq % 64 != 0));
+}
+
 /* Shapes that a version of it is asked for at all, on a GPU of that compute capability. */
 static inline bool kernel_cuda_cudnn_fits(const KernelCudaAttention *a, size_t version, int major) {
     return a->type != KERNEL_CUDA_F32 && a->head_dim % 8 == 0 &&
            a->head_dim <= kernel_cuda_cudnn_widest_head(version, major) && a->q_stride % 8 == 0 &&
            a->k_stride % 8 == 0 && a->v_stride % 8 == 0 && a->gradient_stride % 8 == 0 &&
-           kernel_cuda_cudnn_is_right(a, version);
+           kernel_cuda_cudnn_is_right(a, version) && !kernel_cuda_cudnn_sees_beyond(a, major);
 }
 
 /* What the score of a key that is not seen becomes: versions before 9.10 want the lowest finite
