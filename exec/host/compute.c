@@ -1,15 +1,6 @@
 /* exec/host/compute.c - ops that are kernels: which file has which. */
-#include "exec/error.h"
 #include "exec/host/ops.h"
 #include "exec/task.h"
-
-bool exec_host_in_table(bool inside, const char *what, GError **error) {
-    if (!inside) {
-        g_set_error(error, EXEC_ERROR, EXEC_ERROR_FAILED, "%s holds a number outside its table",
-                    what);
-    }
-    return inside;
-}
 
 bool exec_host_compute(const ExecTask *t, GError **error) {
     switch (exec_op_group((PlanOpKind)t->op->kind)) {
