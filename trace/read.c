@@ -13,11 +13,6 @@
 #include "trace/text.h"
 
 /* A fault that trace_check would find too, now with its line. */
-bool trace_reader_place(TraceReader *reader, GError *fault) {
-    g_autoptr(GError) owned = fault;
-    return trace_words_complain(&reader->words, TRACE_ERROR_SYNTAX, "%s", owned->message);
-}
-
 /* "foreshard-trace 2"; another number is another version. */
 static bool check_magic(TraceReader *reader) {
     TraceWords *words = &reader->words;

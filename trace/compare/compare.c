@@ -35,10 +35,6 @@ static double kind_hidden(const TraceStepSummary *step, guint index) {
     return kind_time(step, index) - kind_exposed(step, index);
 }
 
-double trace_compare_relative(double first, double second) {
-    return second != 0 ? (first - second) / second : NAN;
-}
-
 static void add_row(TraceComparison *comparison, TraceCompareRow row) {
     if (row.value[0] != 0 || row.value[1] != 0) {
         row.error = trace_compare_relative(row.value[0], row.value[1]);

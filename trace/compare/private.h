@@ -1,9 +1,13 @@
 /* trace/compare/private.h - what the files of a comparison share. */
 #pragma once
 
+#include <math.h>
+
 #include "trace/compare/compare.h"
 
-double trace_compare_relative(double first, double second);
+static inline double trace_compare_relative(double first, double second) {
+    return second != 0 ? (first - second) / second : NAN;
+}
 
 /* Fill worst_ops and worst_units; kept. The summaries are there. */
 void trace_compare_find_worst(TraceComparison *comparison);
