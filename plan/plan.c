@@ -1,9 +1,5 @@
 #include "plan/plan.h"
 
-#include "plan/text/text.h"
-
-#include <pthread.h>
-
 G_DEFINE_QUARK(foreshard_plan_error, plan_error)
 
 Plan *plan_new(void) {
@@ -73,20 +69,6 @@ uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank) {
         }
     }
     g_assert_not_reached();
-}
-
-const char *plan_digest(const Plan *plan) {
-    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&mutex);
-    if (!plan->digest) {
-        g_autoptr(GString) text = g_string_sized_new(1 << 20);
-        plan_text_append_program(plan, text);
-        g_autofree char *hex =
-            g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)text->str, text->len);
-        ((Plan *)plan)->digest = g_strconcat("sha256:", hex, NULL); /* a cache; guarded */
-    }
-    pthread_mutex_unlock(&mutex);
-    return plan->digest;
 }
 
 bool plan_steps_alternate(const PlanRole *role) {

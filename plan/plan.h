@@ -245,8 +245,8 @@ const char *plan_instr_name(PlanInstrKind kind);
 uint32_t plan_compute_lane(const Plan *plan); /* the lane named "compute"; 0 when none is */
 uint32_t plan_role_of_rank(const Plan *plan, uint32_t rank); /* index into roles */
 
-/* "sha256:" and hex digits, over the canonical text of mesh, tables and instructions. Two traces
- * are comparable only if it is the same. */
+/* "sha256:" and hex digits, over the canonical text of mesh, tables and instructions
+ * (text/digest.c). Two traces are comparable only if it is the same. */
 const char *plan_digest(const Plan *plan);
 
 static inline const PlanRef *plan_op_operands(const PlanRole *role, const PlanOp *op) {

@@ -11,16 +11,6 @@
 
 #include "plan/op/shape.h"
 
-bool plan_check_fail(PlanCheck *c, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error(c->error, PLAN_ERROR, PLAN_ERROR_CHECK, "role %u, section %s, instruction %u: %s",
-                c->role_id, plan_section_name(c->section), c->index, message);
-    return false;
-}
-
 static void merge(PlanCheckClock *into, const PlanCheckClock *from) {
     for (unsigned i = 0; i < PLAN_MAX_LANES; i++) {
         into->of[i] = MAX(into->of[i], from->of[i]);

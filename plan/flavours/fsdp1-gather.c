@@ -141,7 +141,7 @@ static void unshard(PlanRun *run, uint32_t u, bool is_used) {
     if (offloads && plan_fsdp1_lives(run, f->units[u].b.local)) {
         plan_builder_free(&run->builder, f->units[u].b.local); /* nothing is a view of it now */
     }
-    if (offloads && f->shards && !plan_fsdp1_has_views(run, u)) {
+    if (offloads && f->shards && !plan_fsdp1_has_views(run, u, true)) {
         drop_fetched(run, &f->units[u]);
     }
     if (f->shards && f->casts && plan_fsdp1_lives(run, f->units[u].b.cast)) {

@@ -22,6 +22,18 @@ void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer) {
     launch_in_place(run, lane, PLAN_OP_FILL, 0, all_of(run, buffer));
 }
 
+bool plan_fsdp1_has_views(const PlanRun *run, uint32_t u, bool frozen_too) {
+    const PlanFsdp1 *f = run->state;
+    for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
+        uint32_t p = plan_run_parameter_of(run, u, i);
+        if ((frozen_too || !plan_run_is_frozen(run, p)) &&
+            plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- ranks --------------------------------------------------------------------------------- */
 
 static bool same_layout(const PlanFlat *flat, const PlanRun *run, uint32_t u, uint32_t v) {

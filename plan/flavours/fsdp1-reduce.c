@@ -199,25 +199,9 @@ static void show_low(PlanRun *run, const PlanFsdp1 *f, uint32_t u, uint8_t lane)
     let_go_of_low(run, unit);
 }
 
-static bool has_views(const PlanRun *run, uint32_t u, bool frozen_too) {
-    const PlanFsdp1 *f = run->state;
-    for (uint32_t i = 0; i < run->units[u].parameters->len && f->keeps_views; i++) {
-        uint32_t p = plan_run_parameter_of(run, u, i);
-        if ((frozen_too || !plan_run_is_frozen(run, p)) &&
-            plan_flat_part(&f->flat, run, p, run->owner.rank % f->flat.ranks).elements) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool plan_fsdp1_has_views(const PlanRun *run, uint32_t u) {
-    return has_views(run, u, true);
-}
-
 /* Whether a trained parameter is such a view. */
 static bool shows_gradients(const PlanRun *run, uint32_t u) {
-    return has_views(run, u, false);
+    return plan_fsdp1_has_views(run, u, false);
 }
 
 /* Sums are made in the dtype of the shard. What parameters show stays until it is shown anew. */

@@ -117,6 +117,10 @@ uint64_t plan_fsdp1_elements(PlanRun *run, uint32_t buffer);
 bool plan_fsdp1_lives(const PlanRun *run, uint32_t buffer);
 void plan_fsdp1_fill(PlanRun *run, uint8_t lane, uint32_t buffer); /* with zeros */
 
+/* With use_orig_params: whether any parameter of the unit is a view of this rank's shard; or any
+ * that is trained. */
+bool plan_fsdp1_has_views(const PlanRun *run, uint32_t unit, bool frozen_too);
+
 /* ---- gathering (fsdp1-gather.c) -------------------------------------------------------------- */
 
 /* Whether units are dropped after forward (the root never is), and after a backward that does not
@@ -133,9 +137,6 @@ void plan_fsdp1_collective(PlanRun *run, uint8_t lane, PlanOpKind kind, uint32_t
                            uint32_t writes);
 
 /* ---- reducing (fsdp1-reduce.c) --------------------------------------------------------------- */
-
-/* With use_orig_params: whether any parameter of the unit is a view of this rank's shard. */
-bool plan_fsdp1_has_views(const PlanRun *run, uint32_t unit);
 
 /* Joins the gradients of a unit's parameters to the flat parameter's (flavour.h). */
 void plan_fsdp1_flatten(PlanRun *run, uint32_t unit, const PlanTensor *gradients);

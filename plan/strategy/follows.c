@@ -86,31 +86,6 @@ bool plan_strategy_is_one_program(const PlanStrategy *strategy) {
            (strategy->flavour == PLAN_FLAVOUR_PLAIN || strategy->flavour == PLAN_FLAVOUR_DDP);
 }
 
-static const char *conf_of(const PlanVariant *allocator) {
-    switch ((PlanAllocator)allocator->choice) {
-    case PLAN_ALLOCATOR_CACHING:
-        return "";
-    case PLAN_ALLOCATOR_EXPANDABLE:
-        return "expandable_segments:True";
-    case PLAN_ALLOCATOR_CONF:
-        return allocator->text;
-    case PLAN_ALLOCATOR_ARENA:
-        return NULL;
-    }
-    g_assert_not_reached();
-}
-
-bool plan_allocator_conf(const char *strategy_text, const char **ret_conf, GError **error) {
-    PlanStrategy strategy;
-    if (!plan_strategy_of_text(&strategy, strategy_text, error)) {
-        g_prefix_error_literal(error, "the plan says its strategy in other words than this version "
-                                      "has, so make it again: ");
-        return false;
-    }
-    *ret_conf = conf_of(&strategy.allocator);
-    return true;
-}
-
 PlanDtype plan_strategy_model_dtype(const PlanStrategy *strategy) {
     return (PlanDtype)strategy->model_dtype;
 }

@@ -27,8 +27,8 @@ PlanStrategyRule plan_rule_optimizer, plan_rule_muon, plan_rule_eight_bit, plan_
 /* ignored.c: what the wrapper is told to leave alone. */
 PlanStrategyRule plan_rule_ignored;
 
-/* A rule's answer as an error: false, with error set, unless it is NULL. _allows() puts the message
- * together from "ASKED WHY_NOT, or INSTEAD". */
+/* rules.c: a rule's answer as an error: false, with error set, unless it is NULL. _allows() puts
+ * the message together from "ASKED WHY_NOT, or INSTEAD". */
 bool plan_strategy_holds(const char *wrong, GError **error);
 bool plan_strategy_allows(const char *asked, const char *why_not, const char *instead,
                           GError **error);
