@@ -3,10 +3,10 @@
  * fit-gemm CLUSTER ROWS.csv products|attention: hill climbing from a fixed seed over the rows of
  * that GPU that are not held out, least mean |log(predicted / measured)|. Prints the keys for the
  * cluster's file and the error of the rows held out. What is fitted is physics
- * (sim/costs/efficiency.h): a few numbers for all shapes of a GPU. Of 16-bit products alone, which
- * is what plans compute in; the slowdown of long products is fitted where the cluster's file has
- * one. Starts are at most 6 us, below which the shortest kernels of every source stay; more would
- * be its own measuring.
+ * (sim/costs/product.h, attention.h): a few numbers for all shapes of a GPU. Of 16-bit products
+ * alone, which is what plans compute in; the slowdown of long products is fitted where the
+ * cluster's file has one. Starts are at most 6 us, below which the shortest kernels of every source
+ * stay; more would be its own measuring.
  */
 #include <math.h>
 #include <stdio.h>

@@ -18,7 +18,7 @@ typedef struct {
     PlanOpKind kind;
     PlanDtype dtype;
     double flops, bytes, ns;
-    double rows; /* of attention, sim/costs/efficiency.h; else 0 */
+    double rows; /* of attention, sim/costs/attention.h; else 0 */
 } CliSample;
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* cli/calibrate/gpu.c - a GPU's numbers from times of single products, attentions and copies.
  *
- * Products and attention are what sim/costs/efficiency.h computes them to be, with the few numbers
+ * Products and attention are what sim/costs/product.h and attention.h compute, with the few numbers
  * of the cluster moved until the times come out best (least mean |log(predicted / measured)|): hill
  * climbing from a fixed seed, as bench/fit-gemm does over published times. Peaks are the fastest
  * products that were measured, so what is fitted is a share of what this GPU reaches, whatever its
@@ -13,7 +13,8 @@
 
 #include "cli/calibrate/calibrate.h"
 #include "cli/calibrate/climb.h"
-#include "sim/costs/efficiency.h"
+#include "sim/costs/attention.h"
+#include "sim/costs/product.h"
 
 enum {
     CLIMBS = 16,           /* from other starts: hills are many */

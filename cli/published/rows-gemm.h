@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cli/published/published.h"
-#include "sim/costs/efficiency.h"
+#include "sim/costs/attention.h"
+#include "sim/costs/product.h"
 
 extern const CliRuleWords cli_gemm_words;
 

@@ -1,4 +1,4 @@
-/* sim/costs/attention-ordered.c - FlashAttention-2's backward where dq is added up in one order.
+/* sim/costs/attention-ordered.c - a block of threads, and where its sums go.
  *
  * A block of threads has 128 keys of a head (64 where heads are wider than 128) and adds to all of
  * dq, in whatever order blocks come. Asked for one order (csrc/flash_attn/flash_api.cpp and
@@ -11,9 +11,11 @@
  *
  * tests/sim/test-efficiency.c holds this against published pairs of times.
  */
+#include "sim/costs/attention-ordered.h"
+
 #include <math.h>
 
-#include "sim/costs/efficiency.h"
+#include "sim/costs/traffic.h"
 
 enum {
     KEYS = 128,

@@ -4,6 +4,7 @@
 
 #include "plan/op/names.h"
 #include "sim/costs/odd-rows.h"
+#include "sim/costs/traffic.h"
 
 enum {
     /* Kernels of a chunk, counted in PyTorch 2.13's torch/nn/modules/linear_cross_entropy.py

@@ -1,6 +1,6 @@
 /* sim/costs/chunked-loss.h - a head and its loss in chunks of rows: one op of many kernels.
  *
- * Each chunk has three products of its own shape (efficiency.h), and passes over its logits, whose
+ * Each chunk has three products of its own shape (product.h), and passes over its logits, whose
  * time is that of the bytes that they move. The host issues the kernels one by one, and a device
  * that is faster waits for it. CPU ranks do all of it in one call.
  */

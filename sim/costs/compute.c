@@ -5,10 +5,11 @@
 #include "plan/op/attention.h"
 #include "plan/op/names.h"
 #include "plan/op/work.h"
+#include "sim/costs/attention.h"
 #include "sim/costs/chunked-loss.h"
-#include "sim/costs/efficiency.h"
 #include "sim/costs/lists.h"
 #include "sim/costs/odd-rows.h"
+#include "sim/costs/traffic.h"
 
 /* ---- products and attention ----------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* sim/costs/compute.h - how long the kernel of an op takes, or its kernels if it has several.
  *
- * Products and attention take what efficiency.h says, by tiles and waves; everything else takes the
- * bytes that it moves, at the share of memory bandwidth that is reachable. The gap between two
- * kernels of a lane comes before either. plan/op/work.h counts the work, and the cluster's file has
- * the speeds.
+ * Products and attention take what product.h and attention.h say, by tiles and waves; everything
+ * else takes the bytes that it moves, at the share of memory bandwidth that is reachable. The gap
+ * between two kernels of a lane comes before either. plan/op/work.h counts the work, and the
+ * cluster's file has the speeds.
  */
 #pragma once
 

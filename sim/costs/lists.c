@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "plan/op/op.h"
-#include "sim/costs/efficiency.h"
+#include "sim/costs/traffic.h"
 
 enum {
     CHUNK = 65536, /* elements of a block */

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "sim/costs/traffic.h"
+
 typedef enum {
     NO_LINEAR,
     FORWARD,

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "plan/op/op.h"
-#include "sim/costs/efficiency.h"
+#include "sim/costs/product.h"
 
 /* How long the product of a linear layer takes, forward or backward (kind). Products of other kinds
  * count as aligned. dtype: of its factors. pads: Inductor made the program, which copies factors to

@@ -48,7 +48,7 @@ static void op_ends(gpointer self, uint32_t lane, const SimCommand *command, Sim
     op.waited_ns = op.waits ? device->met_ns[lane] - start : 0;
     row->start_ns = start;
     row->end_ns = end;
-    if (row->evaluates && lane == sim_device_compute_lane(device)) {
+    if (row->evaluates && lane == plan_compute_lane(device->plan)) {
         device->evaluated_ns = end;
     }
     sim_account_ends(device->account, lane, &op, start, end, row->compute_busy_ns);

@@ -137,7 +137,7 @@ bool sim_every_add(SimEvery *every, uint32_t rank, bool limited, const Trace *tr
         .no_sharing = options->no_sharing,
         .calm = options->wanted == SIM_WANTED_CALM,
         .arena = options->arena,
-        .peers = &sim_every_peers,
+        .peers = &every->acts->peers,
         .peers_self = every,
         .rank = rank,
         .slowdown = slowdown_of(every, member),
@@ -152,7 +152,7 @@ bool sim_every_add(SimEvery *every, uint32_t rank, bool limited, const Trace *tr
     }
     member->player = plan_player_new(every->task.plan, member->role, options->steps, &sim_device,
                                      member->device);
-    member->fiber = sim_fiber_new(sim_every_run, member);
+    member->fiber = sim_fiber_new(every->acts->run, member);
     return true;
 }
 
@@ -173,10 +173,11 @@ void sim_every_free(SimEvery *every) {
     g_free(every);
 }
 
-SimEvery *sim_every_new(const SimTask *task) {
+SimEvery *sim_every_new(const SimTask *task, const SimEveryActs *acts) {
     const Plan *plan = task->plan;
     SimEvery *every = g_new0(SimEvery, 1);
     every->task = *task;
+    every->acts = acts;
     every->first = plan->world;
     for (uint32_t rank = plan->world; rank-- > 0;) {
         if (sim_every_plays(every, rank)) {
@@ -193,7 +194,7 @@ SimEvery *sim_every_new(const SimTask *task) {
         .no_sharing = task->options->no_sharing,
         .first_counted = (int32_t)(task->prediction->n_steps - task->prediction->n_steady),
         .jitter = &task->options->jitter,
-        .hooks = &sim_every_hooks,
+        .hooks = &acts->hooks,
         .self = every,
     };
     every->meetings = sim_meetings_new(&meetings);

@@ -31,8 +31,16 @@ typedef struct {
     uint32_t first, n, room; /* room: that of all ranks */
 } SimReady;
 
+/* What a member's device and the meetings call, and what its fiber runs (self: SimMember). */
+typedef struct {
+    SimPeers peers;
+    SimMeetingsHooks hooks;
+    void (*run)(gpointer self);
+} SimEveryActs;
+
 struct _SimEvery {
-    SimTask task;     /* what is asked for */
+    SimTask task; /* what is asked for */
+    const SimEveryActs *acts;
     GPtrArray *costs; /* SimOpCosts, one for each class of ranks */
     SimFabric *fabric;
     SimMeetings *meetings;
@@ -60,18 +68,13 @@ static inline double sim_every_pace(const SimOptions *options, uint32_t rank) {
 }
 
 /* A play that has no members yet. */
-SimEvery *sim_every_new(const SimTask *task);
+SimEvery *sim_every_new(const SimTask *task, const SimEveryActs *acts);
 void sim_every_free(SimEvery *every);
 /* limited: by the memory that there is. trace: the one to fill, or NULL. */
 bool sim_every_add(SimEvery *every, uint32_t rank, bool limited, const Trace *trace,
                    GError **error);
 /* Whether the rank's rows go to the trace. */
 bool sim_every_traces(const SimEvery *every, uint32_t rank, const Trace *trace);
-
-/* What a member's device and the meetings call, and what its fiber runs (self: SimMember). */
-extern const SimPeers sim_every_peers;
-extern const SimMeetingsHooks sim_every_hooks;
-void sim_every_run(gpointer self);
 
 /* The prediction, of a play that came to its end. */
 void sim_every_read(SimEvery *every);

@@ -89,8 +89,6 @@ static void ends(gpointer self, uint32_t rank, uint32_t lane, SimTime at) {
     wake(every, rank, at);
 }
 
-const SimMeetingsHooks sim_every_hooks = {meets, ends};
-
 /* ---- peers, as a device sees them ----------------------------------------------------------- */
 
 static void fails(SimEvery *every, SimMember *member) {
@@ -124,8 +122,6 @@ static SimTime barrier(gpointer self, uint32_t rank, SimTime at) {
     return every->barrier_ns;
 }
 
-const SimPeers sim_every_peers = {arrives, hold, barrier};
-
 /* ---- one play ------------------------------------------------------------------------------- */
 
 /* Ranks that are behind it in time may yet run out before it; at one moment the lowest does. */
@@ -141,7 +137,7 @@ static void runs_out(SimEvery *every, SimMember *member) {
     }
 }
 
-void sim_every_run(gpointer self) {
+static void run(gpointer self) {
     SimMember *member = self;
     SimEvery *every = member->every;
     PlanAnswer answer = plan_player_run(member->player, &member->error);
@@ -158,6 +154,9 @@ void sim_every_run(gpointer self) {
         fails(every, member);
     }
 }
+
+static const SimEveryActs acts = {
+    .peers = {arrives, hold, barrier}, .hooks = {meets, ends}, .run = run};
 
 static void report(const SimEvery *every) {
     if (every->task.options->progress) {
@@ -263,7 +262,7 @@ static PlanAnswer read_end(SimEvery *every, Trace *trace, GError **error) {
 }
 
 static PlanAnswer play_once(const SimTask *task, bool limited, Trace *trace, GError **error) {
-    SimEvery *every = sim_every_new(task);
+    SimEvery *every = sim_every_new(task, &acts);
     PlanAnswer answer = PLAN_DONE;
     for (uint32_t rank = 0; rank < task->plan->world && answer == PLAN_DONE; rank++) {
         if (sim_every_plays(every, rank) && !sim_every_add(every, rank, limited, trace, error)) {

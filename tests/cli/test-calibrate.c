@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "cli/calibrate/calibrate.h"
-#include "sim/costs/efficiency.h"
+#include "sim/costs/attention.h"
+#include "sim/costs/product.h"
 
 static const char costs[] = "launch_us 0.5\nwait_us 0.05\nhost_wait_us 20\nlane_us 3\n"
                             "segment_new_us 3000\nsegment_free_us 500\nalloc_us 0.03\n"

@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "plan/op/work.h"
-#include "sim/costs/efficiency.h"
 #include "sim/costs/issue.h"
 #include "sim/costs/ops.h"
+#include "sim/costs/traffic.h"
 #include "tests/sim/toy.h"
 
 static SimTime time_of(const char *op, const char *buffers, const ModelCluster *cluster) {

@@ -1,6 +1,8 @@
-#include "sim/costs/efficiency.h"
+#include "sim/costs/product.h"
 
 #include <math.h>
+
+#include "sim/costs/traffic.h"
 
 /* Rows and columns of the output tiles that cuBLAS and CUTLASS have for 16-bit products (names of
  * their kernels: 256x128, 128x128, 128x64, 64x64 and their turns). */
@@ -9,24 +11,17 @@ static const struct {
 } tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
              {64, 256},  {128, 64},  {64, 128},  {64, 64}};
 
-/* The first two are assumed, as cuBLAS does not say how it splits a sum. CUTLASS's blocks sum 32 or
- * 64 at a step and keep three or four steps under way, so that 256 just fill their pipeline. */
+/* Both are assumed, as cuBLAS does not say how it splits a sum. CUTLASS's blocks sum 32 or 64 at a
+ * step and keep three or four steps under way, so that 256 just fill their pipeline. */
 enum {
     MOST_SPLITS = 16,
-    LEAST_SUM = 256, /* of a split */
-    QUERIES = 128,   /* of a block of attention (FlashAttention 2 and 3) */
+    LEAST_SUM = 256 /* of a split */
 };
 
 /* Partial sums are written and read in fp32 and stay in the second-level cache, assumed to be twice
  * as fast as memory: NVIDIA gives no rate for it. */
 #define PARTIAL_BYTES     8
 #define CACHE_OVER_MEMORY 2.0
-
-double sim_traffic_ns(const ModelCluster *cluster, double bytes) {
-    return bytes / (cluster->device_memory_gb_per_s * cluster->device_memory_efficiency);
-}
-
-/* ---- products ------------------------------------------------------------------------------- */
 
 /* Operations a ns. */
 static double reachable(const ModelCluster *cluster, const SimProduct *product) {
@@ -140,43 +135,4 @@ double sim_product_ns(const ModelCluster *cluster, const SimProduct *product) {
     double alone = by_group ? grouped_ns(cluster, product) : quickest_ns(cluster, product);
     double tiled = when_hot(cluster, product, alone);
     return cluster->matmul_start_us * 1e3 + fmax(tiled, bytes_ns);
-}
-
-/* ---- attention ------------------------------------------------------------------------------ */
-
-/* Backward has five products for two, and reads and writes twice as many tensors. */
-SimAttention sim_attention_of(const SimAttentionShape *s) {
-    double products = s->backward ? 5 : 2, tensors = s->backward ? 4 : 2;
-    double tokens = s->batch * s->seq, pairs = tokens * s->seq / (s->causal ? 2 : 1);
-    return (SimAttention){
-        .batch = s->batch,
-        .heads = s->heads,
-        .seq = s->seq,
-        .causal = s->causal,
-        .backward = s->backward,
-        .flops = 2 * products * pairs * s->heads * s->head_dim,
-        .bytes = 2 * tensors * tokens * (s->heads + s->kv_heads) * s->head_dim,
-    };
-}
-
-double sim_attention_rows(const SimAttention *attention) {
-    return attention->batch * attention->heads * attention->seq;
-}
-
-double sim_attention_ns(const ModelCluster *cluster, const SimAttention *attention) {
-    double of_flash = model_cluster_attention_efficiency(cluster, attention->backward);
-    double share = attention->share > 0 ? attention->share : of_flash;
-    double ns = attention->flops / (attention->peak_flops * share) * 1e9;
-    if (cluster->device_sms > 0 && attention->ordered) {
-        ns = cluster->attention_start_us * 1e3 + sim_attention_ordered_ns(cluster, attention, ns);
-    } else if (cluster->device_sms > 0) {
-        double blocks = attention->batch * attention->heads * ceil(attention->seq / QUERIES);
-        double longest = ns * (double)cluster->device_sms / blocks * (attention->causal ? 2 : 1);
-        ns += cluster->attention_start_us * 1e3 + cluster->attention_tail_share * longest;
-    } else {
-        double row_us =
-            attention->backward ? cluster->attention_row_backward_us : cluster->attention_row_us;
-        ns += row_us * 1e3 * sim_attention_rows(attention);
-    }
-    return fmax(ns, sim_traffic_ns(cluster, attention->bytes));
 }
