@@ -1,5 +1,6 @@
-/* Lanes as text: which class stands in which cell of the picture. */
-#include "plots/lanes-private.h"
+#include "plots/lanes-cells.h"
+
+#include "plots/lane-boxes.h"
 
 /* How much of each slice of the time axis a box covers. */
 static void cover(double *covered, const PlotExtent *extent, const PlotBox *box) {

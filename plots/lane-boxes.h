@@ -1,4 +1,4 @@
-/* plots/lanes-private.h - what lanes do, as tables and the cells of a text picture need it. */
+/* plots/lane-boxes.h - what lanes do, as tables and the cells of a text picture need it. */
 #pragma once
 
 #include "plots/private.h"
@@ -15,7 +15,9 @@ GArray *plot_lane_boxes(const PlotPanel *panel, int32_t first_step, int32_t last
 GArray *plot_exposed_boxes(const PlotPanel *panel, int32_t first_step, int32_t last_step,
                            int64_t origin_ns, int64_t join_ns);
 
-/* What stands in each cell of a text picture: a file a class, "time lane". number: the panel's,
- * from 1 on. */
-bool plot_write_lane_cells(const PlotSheet *sheet, guint number, const GArray *classes,
-                           int64_t origin_ns, GError **error);
+/* Whether the row is the panel's rank's, of these steps and of a lane: what the host does itself
+ * occupies none. */
+bool plot_lanes_show(const PlotPanel *panel, const TraceOpRow *row, int32_t first_step,
+                     int32_t last_step);
+const TraceInstruction *plot_instruction_of(const PlotPanel *panel, uint32_t role,
+                                            const TraceOpRow *row);
