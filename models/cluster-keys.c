@@ -39,6 +39,15 @@ const ModelClusterKey *model_cluster_find_key(const char *section, const char *k
     return NULL;
 }
 
+bool model_cluster_is_kind(const char *section) {
+    return g_str_has_prefix(section, MODEL_CLUSTER_KIND);
+}
+
+bool model_cluster_is_shared(const char *section) {
+    return g_str_equal(section, "topology") || g_str_equal(section, "inter_node") ||
+           g_str_equal(section, "collectives");
+}
+
 void model_cluster_take_machine(ModelCluster *cluster, const ModelCluster *other) {
     for (gsize i = 0; i < G_N_ELEMENTS(model_cluster_keys); i++) {
         const ModelClusterKey *row = &model_cluster_keys[i];

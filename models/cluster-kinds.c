@@ -12,17 +12,6 @@
 
 #include "models/cluster-private.h"
 
-static const char PREFIX[] = "nodes ";
-
-bool model_cluster_is_kind(const char *section) {
-    return g_str_has_prefix(section, PREFIX);
-}
-
-bool model_cluster_is_shared(const char *section) {
-    return g_str_equal(section, "topology") || g_str_equal(section, "inter_node") ||
-           g_str_equal(section, "collectives");
-}
-
 const ModelCluster *model_cluster_node(const ModelCluster *cluster, uint64_t node) {
     bool is_of_kind = cluster->n_kinds && node < cluster->topology_nodes;
     return model_cluster_kind(cluster, is_of_kind ? cluster->kind_of_node[node] : 0);
@@ -96,7 +85,7 @@ static bool read_kind(ModelCluster *cluster, const char *section, const PlanIni 
     const PlanIniEntry *at = plan_ini_find(ini, section, "at");
     g_autoptr(GPtrArray) entries = g_ptr_array_new();
     g_free(kind->name);
-    kind->name = g_strstrip(g_strdup(section + strlen(PREFIX)));
+    kind->name = g_strstrip(g_strdup(section + strlen(MODEL_CLUSTER_KIND)));
     if (like && !take_like(cluster, kind, ini, like, reading, error)) {
         return false;
     }

@@ -30,7 +30,8 @@ bool model_cluster_refuse_key(const PlanIni *ini, const PlanIniEntry *entry, GEr
 bool model_cluster_refuse_number(const char *name, const PlanIni *ini, const PlanIniEntry *entry,
                                  GError **error);
 
-bool model_cluster_is_kind(const char *section);   /* "nodes NAME" */
+#define MODEL_CLUSTER_KIND "nodes " /* sections of a kind begin so: "nodes NAME" */
+bool model_cluster_is_kind(const char *section);
 bool model_cluster_is_shared(const char *section); /* one for all nodes of a cluster */
 /* A file that is being read, and the one that is like it and has it read. */
 typedef struct _ModelClusterReading ModelClusterReading;

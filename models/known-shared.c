@@ -1,34 +1,8 @@
 /* models/known-shared.c - with which axes of the mesh, beside those of its parameters, a network is
  * known: what ranks share of its layers, sequences and experts, or have of its stages. */
-#include <string.h>
-
 #include "models/known-private.h"
 #include "models/stages.h"
 #include "plan/plan.h"
-
-const char *model_or_set(const char *why) {
-    return why && strstr(why, "; ") ? ", or" : "; set";
-}
-
-bool model_is_planned(const ModelNetwork *network, const char *why, GError **error,
-                      const char *format, ...) {
-    if (why) {
-        va_list arguments;
-        va_start(arguments, format);
-        g_autofree char *text = g_strdup_vprintf(format, arguments);
-        va_end(arguments);
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE, "%s: %s", network->name, text);
-    }
-    return !why;
-}
-
-bool model_is_planned_with(const ModelNetwork *network, const char *key, uint64_t number,
-                           uint64_t instead, const char *why, GError **error) {
-    return model_is_planned(network, why, error,
-                            "%s=%" G_GUINT64_FORMAT
-                            " is not planned for %s%s %s=%" G_GUINT64_FORMAT,
-                            key, number, why, model_or_set(why), key, instead);
-}
 
 /* torchtitan's alone, as many on each rank. */
 static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {

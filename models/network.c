@@ -280,11 +280,6 @@ static bool read_entry(ModelNetwork *network, const PlanIni *ini, const PlanIniE
     g_assert_not_reached();
 }
 
-bool model_family_has_key(const ModelFamily *family, const char *key) {
-    g_auto(GStrv) keys = g_strsplit_set(family->keys, " |", -1);
-    return g_strv_contains((const char *const *)keys, key);
-}
-
 static bool find_family(ModelNetwork *network, const PlanIni *ini, GError **error) {
     const PlanIniEntry *entry = plan_ini_find(ini, "network", "family");
     g_autoptr(GString) known = g_string_new(NULL);

@@ -49,6 +49,8 @@ typedef struct {
     ModelProduct a, b;
 } ModelAdapter;
 
+static const double MODEL_INIT_STD = 0.02; /* of weights; GPT-2's: Radford et al. 2019 */
+
 /* A module with a weight, and with a bias or PLAN_NONE. module PLAN_NONE: a function that runs
  * within the module that calls it. */
 typedef struct {

@@ -5,7 +5,7 @@
  * What goes in is cast to what the adapter is made in, then dropped from, and the sum is cast back
  * to what the layer gave. torchtune's LoRALinear has the same ops, without casts.
  *
- * Inside models/ only, for layers.c.
+ * Inside models/ only, for linear.c.
  */
 #pragma once
 
