@@ -10,36 +10,6 @@
 
 static const double BILLION = 1e9, KWH_A_MWH = 1e3;
 
-static bool are_of_one_place(const CliChosen *chosen) {
-    bool one = true;
-    for (guint i = 1; i < chosen->choices->len; i++) {
-        one &= cli_choice_at(chosen, i)->cluster == cli_choice_at(chosen, 0)->cluster &&
-               cli_choice_at(chosen, i)->ranks == cli_choice_at(chosen, 0)->ranks;
-    }
-    return one;
-}
-
-guint cli_chosen_rows_a_place(const CliChosen *chosen, guint top) {
-    return top > 0 ? top : are_of_one_place(chosen) ? CLI_ROWS_OF_ONE_PLACE : 1;
-}
-
-GArray *cli_chosen_shown(const CliChosen *chosen, guint top) {
-    GArray *shown = g_array_new(FALSE, FALSE, sizeof(guint));
-    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    guint most = cli_chosen_rows_a_place(chosen, top);
-    for (guint i = 0; i < chosen->choices->len; i++) {
-        const CliChoice *choice = cli_choice_at(chosen, i);
-        g_autofree char *place =
-            g_strdup_printf("%s %" G_GUINT64_FORMAT, choice->cluster->name, choice->ranks);
-        guint n = GPOINTER_TO_UINT(g_hash_table_lookup(seen, place));
-        if (n < most) {
-            g_array_append_val(shown, i);
-            g_hash_table_replace(seen, g_steal_pointer(&place), GUINT_TO_POINTER(n + 1));
-        }
-    }
-    return shown;
-}
-
 /* ---- columns ---- */
 
 typedef struct {
@@ -314,6 +284,23 @@ static void fill(CliTable *table, const CliChosen *chosen, const GArray *shown,
     for (guint i = 0; i < shown->len; i++) {
         add_row(table, chosen, cli_choice_at(chosen, g_array_index(shown, guint, i)), i + 1,
                 columns, view);
+    }
+}
+
+void cli_choose_append_precision(GString *text, const CliChosen *chosen) {
+    if (chosen->took_bf16) {
+        g_string_append(text, "in bf16, since no dtype was given (other commands then plan "
+                              "PyTorch's default, fp32)\n");
+    }
+    if (chosen->took_bf16 && !chosen->took_storage && chosen->choices->len > 0 &&
+        strstr(cli_choice_at(chosen, 0)->strategy, "\nlora_rank = ") != NULL) {
+        g_string_append(text, "frozen weights are kept in fp32; --model-dtype bf16 halves them\n");
+    }
+    if (chosen->took_storage) {
+        g_string_append_printf(text,
+                               "with %s--lora-base-storage model, which FSDP wants of weights in 4 "
+                               "bits\n",
+                               chosen->took_bf16 ? "--model-dtype bf16 " : "");
     }
 }
 

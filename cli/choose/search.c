@@ -337,29 +337,6 @@ static bool try_rows_on_cores(Search *search, guint cores, GError **error) {
     return good;
 }
 
-/* ---- the order of what fits ---- */
-
-static int compare(gconstpointer a, gconstpointer b, gpointer chosen) {
-    const CliChoice *x = a, *y = b;
-    bool calm_x = x->retries == 0, calm_y = y->retries == 0;
-    if (calm_x != calm_y) {
-        return calm_y - calm_x;
-    }
-    bool by_price = ((const CliChosen *)chosen)->by_price;
-    double of_x = by_price ? -x->price_per_billion : cli_choice_tokens_per_s_per_gpu(x);
-    double of_y = by_price ? -y->price_per_billion : cli_choice_tokens_per_s_per_gpu(y);
-    return (of_x < of_y) - (of_x > of_y);
-}
-
-/* Equal ones stay in the order in which they were tried. */
-void cli_chosen_rank(CliChosen *chosen) {
-    chosen->by_price = chosen->choices->len > 0;
-    for (guint i = 0; i < chosen->choices->len; i++) {
-        chosen->by_price &= g_array_index(chosen->choices, CliChoice, i).price_per_billion > 0;
-    }
-    g_array_sort_with_data(chosen->choices, compare, chosen);
-}
-
 static void begin_places(CliChosen *chosen, const GPtrArray *clusters) {
     for (guint i = 0; i < clusters->len; i++) {
         CliMachine machine = {.cluster = clusters->pdata[i]};

@@ -148,23 +148,6 @@ static void append_exact(GString *text, const CliChosen *chosen) {
     }
 }
 
-void cli_choose_append_precision(GString *text, const CliChosen *chosen) {
-    if (chosen->took_bf16) {
-        g_string_append(text, "in bf16, since no dtype was given (other commands then plan "
-                              "PyTorch's default, fp32)\n");
-    }
-    if (chosen->took_bf16 && !chosen->took_storage && chosen->choices->len > 0 &&
-        strstr(cli_choice_at(chosen, 0)->strategy, "\nlora_rank = ") != NULL) {
-        g_string_append(text, "frozen weights are kept in fp32; --model-dtype bf16 halves them\n");
-    }
-    if (chosen->took_storage) {
-        g_string_append_printf(text,
-                               "with %s--lora-base-storage model, which FSDP wants of weights in 4 "
-                               "bits\n",
-                               chosen->took_bf16 ? "--model-dtype bf16 " : "");
-    }
-}
-
 static void append_baseline(GString *text, const CliChosen *chosen) {
     const CliChoice *baseline = chosen->baseline, *best = cli_choice_at(chosen, 0);
     if (baseline == NULL) {
