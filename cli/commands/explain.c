@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
+#include "cli/explain/example.h"
 #include "cli/explain/explain.h"
 #include "cli/options/command.h"
 #include "cli/predict/precision.h"
@@ -20,17 +21,20 @@
 #define SHARDINGS       "shardings" /* in the place of a number: all strategies side by side */
 
 static const CliCommand command = {
-    .words = "(KEY | UNIT | OP | SETTING | " SHARDINGS ") (TRACE | PLAN | NETWORK)",
-    .least = 2,
+    .words = "(KEY | UNIT | OP | SETTING | " SHARDINGS ") [TRACE | PLAN | NETWORK]",
+    .least = 1,
     .most = 2,
-    .give = "what to explain, and a trace, a plan or a network",
+    .give = "what to explain, as in: foreshard explain backward_prefetch; and, if it is not the "
+            "example's, a trace, a plan or a network",
     .summary =
         "Shows how a number that foreshard prints comes about, by formula and rows: a key of "
         "`foreshard predict --json` (step_ms, mfu, peak_allocated_bytes, oom, ...), a category of "
         "memory, a unit, a kind of op, a setting (limit_all_gathers), or an instruction, by its "
         "number in a trace or, as predict counts them, in a section of the plan (second:3323). Of "
-        "memory it lists the tensors that hold it. `" SHARDINGS "` of a NETWORK compares all "
-        "sharding strategies.",
+        "memory it lists the tensors that hold it, of a setting what each value would change. "
+        "`" SHARDINGS
+        "` of a NETWORK compares all sharding strategies. Where none is named, an example "
+        "that has the setting is explained, mostly gpt2-xl on one node of A100.",
     .examples =
         "Examples:\n"
         "  foreshard explain peak_allocated_bytes measured.trace\n"
@@ -40,6 +44,8 @@ static const CliCommand command = {
         "  foreshard explain layers.0 measured.trace\n"
         "  foreshard explain first:1377 wall.trace\n"
         "  foreshard explain shardings gpt2-xl -n 8 --param-dtype bf16 --cluster a100-node\n"
+        "  foreshard explain backward_prefetch\n"
+        "  foreshard explain limiter\n"
         "\n"
         "Exit status: 0 explained; 2 there is no such number, or the input cannot be read.",
 };
@@ -195,7 +201,7 @@ static int explain_shardings(const char *network, CliPlanSource *source, const O
     return text != NULL ? show(text) : complain(error);
 }
 
-static int explain(char **words, const Options *options, CliPlanSource *source) {
+static int explain_named(char **words, const Options *options, CliPlanSource *source) {
     if (options->csv && options->json) {
         return cli_complain(CLI_BAD_INPUT, CLI_ROWS_CSV_OR_JSON);
     }
@@ -225,6 +231,56 @@ static int explain(char **words, const Options *options, CliPlanSource *source) 
     return status;
 }
 
+/* What is not given is the example's. */
+static bool take_example(const CliExplainExample *example, Options *options, CliPlanSource *source,
+                         GError **error) {
+    g_auto(GStrv) settings = g_strsplit(example->strategy, " ", -1);
+    bool good = true;
+    for (char **setting = settings; *setting != NULL && good; setting++) {
+        g_auto(GStrv) pair = g_strsplit(*setting, "=", 2);
+        good = cli_plan_source_is_given(source, pair[0]) ||
+               cli_plan_source_set(source, pair[0], pair[1], error);
+    }
+    if (good && options->cluster == NULL) {
+        options->cluster = g_strdup(example->cluster);
+    }
+    return good;
+}
+
+/* A network alone is no question. */
+static int complain_of_network(const char *name) {
+    return cli_complain(CLI_BAD_INPUT,
+                        "give what to explain of %s, as in: foreshard explain step_ms %s", name,
+                        name);
+}
+
+static int explain_example(const char *name, Options *options, CliPlanSource *source) {
+    g_autoptr(GError) error = NULL;
+    if (!cli_explain_is_setting(name) && cli_plan_source_finds(name, NULL)) {
+        return complain_of_network(name);
+    }
+    const CliExplainExample *example = cli_explain_example(name);
+    if (!take_example(example, options, source, &error)) {
+        return complain(error);
+    }
+    g_autofree char *strategy = cli_plan_source_text(source);
+    char *words[] = {(char *)name, (char *)example->network, NULL};
+    int status = explain_named(words, options, source);
+    if (status == CLI_OK) {
+        cli_complain(CLI_OK, "note: of %s on %s with %s, since no network was given",
+                     example->network, options->cluster, strategy);
+    }
+    return status;
+}
+
+/* "explain --backward-prefetch": an option without a value is what is asked about. */
+static void take_option_as_word(int argc, char **argv) {
+    bool is_alone = argc == 2 || (argc > 2 && argv[2][0] == '-');
+    if (is_alone && g_str_has_prefix(argv[1], "--") && cli_explain_is_setting(argv[1] + 2)) {
+        argv[1] += 2;
+    }
+}
+
 int cmd_explain(int argc, char **argv) {
     Options options = {.rank = CLI_NOT_GIVEN};
     const GOptionEntry entries[] = {
@@ -242,9 +298,11 @@ int cmd_explain(int argc, char **argv) {
     };
     g_autoptr(GOptionContext) context = cli_command_context(&command, entries);
     g_autoptr(CliPlanSource) source = cli_plan_source_new(context);
+    take_option_as_word(argc, argv);
     if (!cli_command_read(&command, entries, context, &argc, &argv) ||
         !cli_number_is_sound("--rank", &options.rank)) {
         return CLI_BAD_INPUT;
     }
-    return explain(argv + 1, &options, source);
+    return argc == 2 ? explain_example(argv[1], &options, source)
+                     : explain_named(argv + 1, &options, source);
 }

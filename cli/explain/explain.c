@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/explain/private.h"
+#include "plan/strategy/strategy.h"
 #include "trace/fullest.h"
 
 static void explain_allocated(GString *text, const CliSubject *subject) {
@@ -219,6 +220,23 @@ static bool explain_thing(GString *text, const CliSubject *subject, const char *
     return true;
 }
 
+bool cli_explain_is_setting(const char *name) {
+    g_autofree char *key = g_strdelimit(g_strdup(name), "-", '_');
+    g_auto(GStrv) called = explain_settings_called(key);
+    unsigned row;
+    return called != NULL || plan_strategy_find_key(key, &row);
+}
+
+/* "prefetch" is two of them. */
+static bool explain_settings(GString *text, const CliSubject *subject, const char *name) {
+    g_auto(GStrv) called = explain_settings_called(name);
+    for (char **key = called; key != NULL && *key != NULL; key++) {
+        g_string_append(text, key == called ? "" : "\n");
+        explain_setting(text, subject, *key);
+    }
+    return called != NULL || explain_setting(text, subject, name);
+}
+
 static void set_unknown(const CliSubject *subject, const char *name, GError **error) {
     g_autofree char *meant = explain_meant_by(subject, name);
     if (*meant != '\0') {
@@ -233,8 +251,11 @@ static void set_unknown(const CliSubject *subject, const char *name, GError **er
 
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error) {
     GString *text = g_string_new(NULL);
-    if (explain_key(text, subject, name) || explain_thing(text, subject, name) ||
-        explain_setting(text, subject, name)) {
+    bool is_there = explain_key(text, subject, name) || explain_thing(text, subject, name);
+    if (is_there && cli_explain_is_setting(name)) { /* accumulate is an op, optimizer a category */
+        g_string_append_c(text, '\n');
+    }
+    if (explain_settings(text, subject, name) || is_there) {
         return text;
     }
     g_string_free(text, TRUE);

@@ -29,6 +29,9 @@ typedef struct {
  * there is in lines below. */
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error);
 
+/* Whether it is a setting, or what others call one. */
+bool cli_explain_is_setting(const char *name);
+
 /* Whose rows explain it where no rank is asked for: memory of the fullest, as foreshard predict
  * shows it, times of the rank that waits least, a unit of a rank that has it. prediction may be
  * NULL. */

@@ -3,6 +3,7 @@
 
 #include "cli/explain/private.h"
 #include "plan/files/nearest.h"
+#include "plan/strategy/strategy.h"
 
 /* What people call it whose name is not near. */
 static const struct {
@@ -23,16 +24,28 @@ static const struct {
     {"precision dtype mixed_precision", "param_dtype reduce_dtype"},
 };
 
-static char *of_other_words(const char *word) {
+/* NULL: it is none of those words. */
+static char **called(const char *word) {
     for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
         g_auto(GStrv) theirs = g_strsplit(words[i].theirs, " ", -1);
         if (g_strv_contains((const char *const *)theirs, word)) {
-            g_auto(GStrv) ours = g_strsplit(words[i].ours, " ", -1);
-            g_autofree char *list = g_strjoinv(" or ", ours);
-            return g_strdup_printf("; did you mean %s?", list);
+            return g_strsplit(words[i].ours, " ", -1);
         }
     }
     return NULL;
+}
+
+char **explain_settings_called(const char *word) {
+    g_autofree char *plain = g_strdelimit(g_strdup(word), "-", '_');
+    g_auto(GStrv) ours = called(plain);
+    unsigned row;
+    return ours != NULL && plan_strategy_find_key(ours[0], &row) ? g_steal_pointer(&ours) : NULL;
+}
+
+static char *of_other_words(const char *word) {
+    g_auto(GStrv) ours = called(word);
+    g_autofree char *list = ours != NULL ? g_strjoinv(" or ", ours) : NULL;
+    return list != NULL ? g_strdup_printf("; did you mean %s?", list) : NULL;
 }
 
 char *explain_meant_by(const CliSubject *subject, const char *word) {

@@ -15,6 +15,8 @@ extern const guint explain_n_keys;
 /* "; did you mean mfu?" of a word that is no name here; "" when it is near to nothing. Transfer
  * full. */
 char *explain_meant_by(const CliSubject *subject, const char *word);
+/* Of a word by which others call settings: which they are; NULL: of none, or of a number, too. */
+char **explain_settings_called(const char *word);
 /* Every name, a line for what those in it are about. Transfer full. */
 char *explain_list_names(const CliSubject *subject);
 

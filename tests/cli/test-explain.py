@@ -244,12 +244,41 @@ def check_settings(run):
         if status or missing:
             said.append('%s: status %d, without %s: %s%s' % (name, status, missing, out, err))
     status, out, err = run('explain', 'prefetch', 'gpt-toy', '-n', '2', '--cluster', 'a100-node')
-    return said + ([] if status == 2 and 'did you mean backward_prefetch or forward_prefetch?' in flat(err) else [err])
+    both = ('backward_prefetch is a setting', 'forward_prefetch is a setting')
+    return said + ([] if status == 0 and all(part in out for part in both) else [out + err])
+
+
+def check_examples(run):
+    """Without a network an example is explained, in which a setting does something; its figures are predict's."""
+    said = []
+    words = ['gpt2-xl', '-n', '8', '--cluster', 'a100-node', '--param-dtype', 'bf16', '--micro-batch', '2']
+    status, out, err = run('explain', 'backward_prefetch')
+    for value in ('pre', 'none'):
+        figures = run.json('predict', *words, '--backward-prefetch', value)
+        row = re.search(r'^  %s +step +([0-9.]+) ms.* ([0-9.]+) TFLOP/s/GPU +([0-9.]+) GiB' % value, out, re.M)
+        wanted = ('%.3f' % figures['step_ms'], '%.1f' % figures['tflops_per_gpu'],
+                  '%.2f' % (figures['peak_reserved_bytes'] / 2**30))
+        if status or not row or row.groups() != wanted:
+            said.append('%s: %s, not %s%s' % (value, row and row.groups(), wanted, err))
+    if 'note: of gpt2-xl on a100-node with ranks=8, param_dtype=bf16, micro_batch=2' not in flat(err):
+        said.append(err)
+    for same in ('--backward-prefetch', 'backward-prefetch'):
+        said += [] if run('explain', same)[1] == out else [same]
+    said += [] if run('explain', 'backward_prefetch', *words)[1] == out else ['of the network by name']
+    for name in ('limiter', 'bucket_mb', 'accumulate', 'lora_rank', 'tensor', 'context', 'pipeline', 'expert', 'float8_gather',
+                 'flavour', 'sharding'):
+        status, out, err = run('explain', name)
+        others = [row for row in re.findall(r'^  \S+ +step .*', out, re.M) if ' here ' not in row]
+        if status or not others or 'changes nothing here' in out:
+            said.append('%s: status %d, %s%s' % (name, status, out, err))
+    status, out, err = run('explain', 'shardings')
+    return said + ([] if status == 0 and 'grad-op             98' in out else [out + err])
 
 
 def check_refusals(run):
     said = []
     for words, wanted in ((('explain',), 'give what to explain'),
+                          (('explain', 'gpt2-xl'), 'give what to explain of gpt2-xl, as in: foreshard explain step_ms gpt2-xl'),
                           (('explain', 'x', 'a.trace'), 'unit or op; there are\n  time             step_ms, '),
                           (('explain', 'x', 'a.trace'), '\n  a collective     comm.all_reduce\n'),
                           (('explain', 'memory', 'a.trace'), 'did you mean peak_reserved_bytes or '),
@@ -287,6 +316,7 @@ def main():
         tap.case('every sharding', check_sharding(run))
         tap.case('what stays whole after forward', check_what_stays_whole(run))
         tap.case('settings', check_settings(run))
+        tap.case('examples', check_examples(run))
         tap.case('refusals', check_refusals(run))
     return tap.finish()
 
