@@ -10,10 +10,10 @@ char *cli_routing_text(const Plan *plan) {
     }
     return strategy.expert_overload > 1
                ? g_strdup_printf(
-                     "routing: of %u ranks that share experts this is the busiest, with "
-                     "%g times its even share of rows in every block",
+                     "routing: the busiest of %u ranks that share experts, with %g times "
+                     "its even share of rows",
                      plan->axes[PLAN_AXIS_EXPERT], strategy.expert_overload)
-               : g_strdup_printf("routing: taken as even among the %u ranks that share experts "
-                                 "(--expert-overload predicts the busiest rank)",
+               : g_strdup_printf("routing: taken as even among %u ranks that share experts (see "
+                                 "--expert-overload)",
                                  plan->axes[PLAN_AXIS_EXPERT]);
 }
