@@ -24,6 +24,7 @@ static const char *never_compiled(const ModelNetwork *network) {
     return is_scaled                ? "embed_scale, attention_scale, residual_scale or logits_scale"
            : network->no_rope_every ? "no_rope_every"
            : network->gate_up_joined             ? "gate_up = joined"
+           : network->rope == MODEL_ROPE_PAIRS   ? "rope = pairs"
            : network->norms_from_one             ? "norm_weight = from-one"
            : network->norms_bare                 ? "norm_weight = none"
            : network->gate != MODEL_GATE_SILU    ? "gate = gelu or none"
@@ -302,8 +303,8 @@ static bool sequences_can_be_packed(const ModelNetwork *n, const PlanStrategy *s
         why = "latent attention (kv_lora_rank), whose kernel is not FlashAttention";
     } else if (n->window) {
         why = "a window of attention; set window = 0";
-    } else if (n->rope == MODEL_ROPE_PARTIAL) {
-        why = "rope = partial, which turns a part of q and k; set rope = real";
+    } else if (n->rope == MODEL_ROPE_PARTIAL || n->rope == MODEL_ROPE_PAIRS) {
+        why = "rope = partial or pairs, which turn a part of q and k; set rope = real";
     } else if (s->context > 1) {
         why = "ranks that share sequences; set context=1";
     } else if (plan_strategy_param_dtype(s) == PLAN_FP32 && s->autocast == PLAN_AUTOCAST_NONE) {

@@ -59,7 +59,8 @@ typedef enum {
 typedef enum {
     MODEL_ROPE_REAL,
     MODEL_ROPE_COMPLEX, /* by a product of complex numbers in fp32 */
-    MODEL_ROPE_PARTIAL /* as REAL, and joined with what of a head is not turned, which is nothing */
+    MODEL_ROPE_PARTIAL, /* as REAL, and joined with what of a head is not turned: nothing */
+    MODEL_ROPE_PAIRS    /* as REAL, of neighbours in a head: transformers' GLM */
 } ModelRope;
 
 /* Whose modules are walked; a file has these words in small. */
@@ -126,7 +127,7 @@ typedef struct {
     uint64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
     double rope_base;
     double norm_eps;          /* llama: added to the mean of squares that RMSNorm divides by */
-    double rotary_share;      /* phi, neox: share of a head's numbers that are rotated */
+    double rotary_share;      /* phi, neox, llama: share of a head's numbers that are rotated */
     bool sequential;          /* neox: the hidden layer stands behind attention */
     ModelRope rope;           /* llama */
     const char *rope_scaling; /* llama: how angles are stretched, which no run does; NULL: not */

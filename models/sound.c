@@ -203,6 +203,17 @@ static bool is_first_olmo(const ModelNetwork *n) {
            !n->scores_in_memory;
 }
 
+/* GLM, or GLM-4 with its norms at both ends. */
+static bool is_glm(const ModelNetwork *n) {
+    bool is_plain = n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU &&
+                    !n->norms_from_one && !n->norms_bare && !n->residual_scale && !n->embed_scale &&
+                    !n->logits_scale && !n->experts;
+    return n->rope == MODEL_ROPE_PAIRS && n->code == MODEL_CODE_TRANSFORMERS &&
+           n->norm_at != MODEL_NORM_AFTER && n->gate_up_joined && n->qkv == MODEL_QKV_APART &&
+           is_plain && !n->window && !n->global_every && !n->no_rope_every && !n->cache &&
+           !n->kv_repeated && !n->scores_in_memory;
+}
+
 /* All of what makes one, whose experts and attention are not to be had without each other. */
 static bool is_gpt_oss(const ModelNetwork *n) {
     bool in_groups = n->kv_heads > 1 && n->kv_heads < n->heads;
@@ -248,8 +259,8 @@ static bool has_recorded_norms(const ModelNetwork *n) {
 /* Whether transformers' modules of this kind were recorded. Phi-3 has one layer for q, k and v, one
  * for gate and up, and joins an empty rest to what it rotates. */
 static bool is_recorded_of_transformers(const ModelNetwork *network) {
-    if (network->sinks) {
-        return is_gpt_oss(network);
+    if (network->sinks || network->rope == MODEL_ROPE_PAIRS) {
+        return is_gpt_oss(network) || is_glm(network);
     }
     bool is_mixtral = network->experts && network->qk_norm == MODEL_QK_NORM_NONE;
     bool are_experts_theirs =
@@ -327,6 +338,12 @@ static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
 static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
     bool is_joined = n->qkv != MODEL_QKV_APART;
     const Rule rules[] = {
+        {n->rope == MODEL_ROPE_PAIRS && !is_glm(n), "rope",
+         "rope = pairs is known of transformers' own GLM and GLM-4 alone, all of it; set rope = "
+         "real"},
+        {n->rotary_share < 1 && n->family == &model_llama && n->rope != MODEL_ROPE_PAIRS,
+         "rotary_share",
+         "family llama turns a part of each head with rope = pairs alone; leave rotary_share out"},
         {n->rope == MODEL_ROPE_COMPLEX && is_joined, "rope",
          "rope = complex is known of layers apart; set qkv = apart, or rope = real"},
         {n->qk_norm != MODEL_QK_NORM_NONE && is_joined, "qk_norm",

@@ -82,9 +82,10 @@ static bool types_are_sound(const ModelConfig *c) {
  */
 static void append_code(const ModelConfig *c, const char *model_type) {
     static const char *const recorded[] = {
-        "llama",   "mistral",   "qwen2", "qwen3",       "mixtral", "qwen3_moe", "granite",
-        "smollm3", "phi3",      "gemma", "gemma3_text", "exaone4", "arcee",     "olmoe",
-        "gemma2",  "ministral", "olmo2", "olmo3",       "gpt_oss", "olmo",      NULL};
+        "llama",   "mistral", "qwen2",  "qwen3",     "mixtral",     "qwen3_moe",
+        "granite", "smollm3", "phi3",   "gemma",     "gemma3_text", "exaone4",
+        "arcee",   "olmoe",   "gemma2", "ministral", "olmo2",       "olmo3",
+        "gpt_oss", "olmo",    "glm",    "glm4",      NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
@@ -176,6 +177,10 @@ static const Type types[] = {
     {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
     {"exaone4", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim?", "attention_dropout:0", false,
      model_config_rest_of_exaone4},
+    {"glm", "llama", LLAMA_NUMBERS_OF(":2") "head_dim=head_dim:128", "attention_dropout:0", false,
+     model_config_rest_of_glm},
+    {"glm4", "llama", LLAMA_NUMBERS_OF(":2") "head_dim=head_dim:128", "attention_dropout:0", false,
+     model_config_rest_of_glm},
     {"arcee", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_arcee},
     {"gemma", "llama", LLAMA_NUMBERS_OF(":16") "head_dim=head_dim:256", "attention_dropout:0", true,
      model_config_rest_of_gemma},
@@ -211,8 +216,6 @@ static const struct {
 } unplanned[] = {
     {"llama4", "has attention in chunks, norms without weights, and scales experts' input"},
     {"llama4_text", "has attention in chunks, norms without weights, and scales experts' input"},
-    {"glm", "rotates pairs that lie side by side, in a part of each head"},
-    {"glm4", "rotates pairs that lie side by side, in a part of each head"},
     {"ernie4_5", "rotates pairs that lie side by side, in fp32"},
     {"helium", "rotates pairs that lie side by side"},
     {"cohere",

@@ -322,6 +322,37 @@ bool model_config_rest_of_exaone4(const ModelConfig *c) {
     return layer_types_are_every(c, every) && model_config_rest_of_llama(c);
 }
 
+/* Half of each head is turned unless the file says otherwise; transformers 5 has moved that into
+ * rope_parameters. */
+static bool append_rotary_share(const ModelConfig *c) {
+    static const char *const name = "partial_rotary_factor";
+    ModelConfig rope;
+    bool is_nested =
+        model_config_within(c, "rope_parameters", &rope) && model_config_field(&rope, name);
+    double share;
+    if (!model_config_number(is_nested ? &rope : c, name, 0.5, &share)) {
+        return false;
+    }
+    if (share != 1) {
+        model_config_append_double(c, "rotary_share", share, name);
+    }
+    return true;
+}
+
+/* GLM, and GLM-4 with four norms a block. */
+bool model_config_rest_of_glm(const ModelConfig *c) {
+    const char *act = model_config_text(c, "hidden_act", "silu");
+    if (!g_str_equal(act, "silu")) {
+        return model_config_not_known(c, "hidden_act '%s' is not known; silu is", act);
+    }
+    bool is_glm4 = g_str_equal(model_config_text(c, "model_type", ""), "glm4");
+    bool has_biases = model_config_flag(c, "attention_bias", true);
+    g_string_append_printf(c->ini, "rope = pairs\ngate_up = joined\nnorm_at = %s\nqkv_bias = %s\n",
+                           is_glm4 ? "both" : "before", has_biases ? "yes" : "no");
+    return append_rotary_share(c) && model_config_rope(c) && model_config_seq(c) &&
+           model_config_append_number(c, "norm_eps=rms_norm_eps:1.5625e-07");
+}
+
 /* Whose hidden layer has no gate. */
 bool model_config_rest_of_arcee(const ModelConfig *c) {
     const char *act = model_config_text(c, "hidden_act", "relu2");

@@ -235,7 +235,7 @@ static ModelAttention attention_of(const ModelLlama *llama, const ModelLlamaBloc
     uint32_t mask = model_llama_mask_of(llama, block);
     const PlanGraph *graph = llama->walk.graph;
     bool adds = llama->attention_cap || llama->has_sinks;
-    bool joins = block->turns && llama->rotary.ends_joined;
+    bool joins = block->turns && (llama->rotary.ends_joined || llama->rotary.part);
     bool together =
         block->turns && model_llama_rotary_of(llama, block)->is_together && !graph->now.fused;
     return (ModelAttention){.heads = llama->heads,

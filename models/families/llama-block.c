@@ -25,7 +25,16 @@ uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, co
     return plan_graph_module(llama->walk.graph, parent, name, class_name, false);
 }
 
-/* By the names that transformers has for them, in the order of their use. */
+/* By the names that transformers has for them; of GLM-4's those before come first. */
+static void declare_norms_of_glm(const ModelLlama *llama, ModelLlamaBlock *block) {
+    const ModelWalk *w = &llama->walk;
+    block->norm_1 = model_rmsnorm(w, block->module, "input_layernorm");
+    block->norm_2 = model_rmsnorm(w, block->module, "post_attention_layernorm");
+    block->after_1 = model_rmsnorm(w, block->module, "post_self_attn_layernorm");
+    block->after_2 = model_rmsnorm(w, block->module, "post_mlp_layernorm");
+}
+
+/* The others' in the order of their use. */
 static void declare_their_norms(const ModelLlama *llama, ModelLlamaBlock *block) {
     static const char *const names[][4] = {
         [MODEL_NORM_BEFORE] = {"input_layernorm", NULL, "post_attention_layernorm"},
@@ -53,7 +62,8 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
     if (llama->transformers) {
         model_llama_declare_attention(llama, &block);
         model_llama_declare_hidden_layer(llama, &block);
-        declare_their_norms(llama, &block);
+        bool is_glm = llama->rotary.is_paired && llama->norm_at == MODEL_NORM_BOTH;
+        (is_glm ? declare_norms_of_glm : declare_their_norms)(llama, &block);
         return block;
     }
     block.norm_1 = model_rmsnorm(w, block.module, "norm_1");

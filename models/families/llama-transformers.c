@@ -27,7 +27,8 @@ static uint32_t declare_rotary(ModelLlama *llama, const ModelNetwork *network, u
     unsigned n = rotaries_of(llama, network, rotaries);
     for (unsigned i = 0; i < n; i++) {
         bool is_local = rotaries[i] == &llama->local_rotary;
-        model_transformers_frequencies(&llama->walk, rotaries[i], llama->head_dim,
+        model_transformers_frequencies(&llama->walk, rotaries[i],
+                                       model_rotary_part(network, llama->head_dim),
                                        is_local ? network->local_rope_base : network->rope_base);
     }
     return module;
@@ -86,8 +87,8 @@ static void make_sinks_late(const ModelLlama *llama, const ModelLlamaBlock *bloc
  * the masks in another before that. */
 static void let_go_of_variables(ModelLlama *llama, const ModelNetwork *network, uint32_t embedded) {
     PlanGraph *graph = llama->walk.graph;
-    bool is_dense_qwen =
-        !llama->experts.n && (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
+    bool is_dense_qwen = !llama->experts.n && !llama->rotary.is_paired &&
+                         (llama->qkv_bias || llama->qk_norm == MODEL_QK_NORM_HEAD);
     ModelRotary *rotaries[2];
     unsigned n = rotaries_of(llama, network, rotaries);
     uint32_t before = embedded;
@@ -172,6 +173,10 @@ static bool is_olmoe(const ModelNetwork *network) {
     return network->experts && network->qk_norm == MODEL_QK_NORM_WIDTH;
 }
 
+static bool is_glm(const ModelNetwork *network) {
+    return network->rope == MODEL_ROPE_PAIRS;
+}
+
 /* What transformers' class names begin with. Mistral's modules do what Llama's do, and without a
  * window nothing tells them apart. */
 const char *model_llama_prefix(const ModelNetwork *network) {
@@ -179,28 +184,29 @@ const char *model_llama_prefix(const ModelNetwork *network) {
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
            : network->sinks                         ? "GptOss"
            : network->attention_cap                 ? "Gemma2"
-           : network->norms_bare                    ? "Olmo"
-           : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
-           : model_llama_is_olmo(network)           ? (network->global_every ? "Olmo3" : "Olmo2")
-           : network->norm_at == MODEL_NORM_AFTER   ? "Exaone4"
-           : is_olmoe(network)                      ? "Olmoe"
-           : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
-           : network->gate == MODEL_GATE_NONE       ? "Arcee"
-           : network->no_rope_every                 ? "SmolLM3"
-           : network->gate_up_joined                ? "Phi3"
-           : network->residual_scale                ? "Granite"
-           : network->qkv_bias                      ? "Qwen2"
-           : normed                                 ? "Qwen3"
+           : is_glm(network)              ? (network->norm_at == MODEL_NORM_BOTH ? "Glm4" : "Glm")
+           : network->norms_bare          ? "Olmo"
+           : network->norms_from_one      ? (normed ? "Gemma3" : "Gemma")
+           : model_llama_is_olmo(network) ? (network->global_every ? "Olmo3" : "Olmo2")
+           : network->norm_at == MODEL_NORM_AFTER ? "Exaone4"
+           : is_olmoe(network)                    ? "Olmoe"
+           : network->experts                     ? (normed ? "Qwen3Moe" : "Mixtral")
+           : network->gate == MODEL_GATE_NONE     ? "Arcee"
+           : network->no_rope_every               ? "SmolLM3"
+           : network->gate_up_joined              ? "Phi3"
+           : network->residual_scale              ? "Granite"
+           : network->qkv_bias                    ? "Qwen2"
+           : normed                               ? "Qwen3"
            : network->window ? (network->global_every ? "Ministral" : "Mistral")
                              : "Llama";
 }
 
 /* Of what transformers hands to a block: Mistral's, Granite's, Phi-3's, EXAONE 4's, the first
- * Gemma's and those with experts name positions before the rotary tables, Llama's, other Gemmas'
- * and gpt-oss' behind them. A Mistral without a window is planned as Llama. */
+ * Gemma's and those with experts name positions before the rotary tables, Llama's, GLM's, other
+ * Gemmas' and gpt-oss' behind them. A Mistral without a window is planned as Llama. */
 bool model_llama_names_positions_first(const ModelNetwork *network) {
-    return network->sinks            ? false
-           : network->norms_from_one ? network->norm_at == MODEL_NORM_BEFORE
+    return network->sinks || is_glm(network) ? false
+           : network->norms_from_one         ? network->norm_at == MODEL_NORM_BEFORE
            : model_llama_is_olmo(network) || is_olmoe(network)
                ? network->global_every > 0
                : network->window || network->experts || network->residual_scale ||

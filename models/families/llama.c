@@ -326,6 +326,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         .causal = PLAN_NONE,
         .qkv = network->qkv,
         .rotary.is_complex = network->rope == MODEL_ROPE_COMPLEX && in_pieces,
+        .rotary.is_paired = network->rope == MODEL_ROPE_PAIRS,
         .rotary.ends_joined = network->rope == MODEL_ROPE_PARTIAL && in_pieces};
     shape.transformers = parts == 1 ? model_llama_prefix(network) : NULL;
     shape.experts.transformers = shape.transformers;
@@ -334,6 +335,8 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
                           network->norm_at != MODEL_NORM_BEFORE;
     bool in_ops = graph->kernels.style == PLAN_KERNELS_EAGER && graph->pipeline.n_stages == 1;
     shape.rotary.is_halved = network->sinks;
+    uint64_t turned = model_rotary_part(network, shape.head_dim);
+    shape.rotary.part = turned < shape.head_dim ? turned : 0;
     shape.walk.norms_wide = shape.rotary.is_wide = shape.local_rotary.is_wide =
         shape.transformers && (model_llama_is_olmo(network) || network->norms_bare) && in_ops;
     graph->has_wide_inputs = shape.rotary.is_wide;
@@ -364,7 +367,8 @@ const ModelFamily model_llama = {
     "shared_ffn dense_layers score expert_groups groups_per_token route_scale route_bias "
     "route_norm routing kv_heads head_dim q_lora_rank kv_lora_rank qk_nope_head_dim "
     "qk_rope_head_dim v_head_dim tied "
-    "code norm_eps rope_base rope_scaling attention qkv qkv_bias kv qk_norm norm_at norm_weight "
+    "code norm_eps rope_base rope_scaling rotary_share attention qkv qkv_bias kv qk_norm norm_at "
+    "norm_weight "
     "gate_up gate embed_scale attention_scale residual_scale logits_scale attention_cap "
     "logits_cap sinks no_rope_every "
     "global_every global_at local_rope_base window window_by loss loss_at loss_in_place "

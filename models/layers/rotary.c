@@ -48,22 +48,23 @@ static uint32_t times_sines(const ModelWalk *w, const ModelRotary *rotary, const
     return times_table(w, a, turned, rotary->sines, which, heads_of(a, which) * a->head_dim);
 }
 
+/* Rows of two halves each, `heads` of which follow each other in rows of `stride` numbers. */
+typedef struct {
+    uint64_t rows, half, heads, stride;
+} Halves;
+
 /* join(-upper half of x, lower half); the views are made in the order of that, or before it. */
-static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
-                            uint32_t x, char which) {
-    uint64_t heads = heads_of(a, which), rows = w->rows * heads, half = a->head_dim / 2;
-    uint64_t n = rows * a->head_dim, n_half = rows * half;
-    int64_t stride = (int64_t)stride_of(rotary, heads, a->head_dim);
+static uint32_t join_turned(const ModelWalk *w, const Halves *h, uint32_t x, bool views_first) {
+    uint64_t rows = h->rows, half = h->half, n_half = rows * half, n = 2 * n_half;
     int64_t of_upper[] = {[NEGATE_HALF_ROWS] = (int64_t)rows,
                           [NEGATE_HALF_HALF] = (int64_t)half,
                           [NEGATE_HALF_FROM] = (int64_t)half,
-                          [NEGATE_HALF_HEADS] = (int64_t)heads,
-                          [NEGATE_HALF_STRIDE] = stride};
+                          [NEGATE_HALF_HEADS] = (int64_t)h->heads,
+                          [NEGATE_HALF_STRIDE] = (int64_t)h->stride};
     int64_t of_lower[] = {[JOIN_HALVES_ROWS] = (int64_t)rows,
                           [JOIN_HALVES_HALF] = (int64_t)half,
-                          [JOIN_HALVES_HEADS] = (int64_t)heads,
-                          [JOIN_HALVES_STRIDE] = stride};
-    bool views_first = rotary->is_together;
+                          [JOIN_HALVES_HEADS] = (int64_t)h->heads,
+                          [JOIN_HALVES_STRIDE] = (int64_t)h->stride};
     uint32_t lower = views_first ? plan_graph_half(w->graph, x, rows, half, false) : PLAN_NONE;
     uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
     uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, w->graph->dtype,
@@ -71,6 +72,16 @@ static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const
     lower = views_first ? lower : plan_graph_half(w->graph, x, rows, half, false);
     return plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower},
                          w->graph->dtype, n, of_lower, NULL);
+}
+
+/* Of neighbours each is a half of a row of two. */
+static uint32_t half_turned(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                            uint32_t x, char which) {
+    uint64_t heads = heads_of(a, which), half = a->head_dim / 2;
+    uint64_t each = rotary->is_paired ? half : 1; /* rows of a head */
+    Halves halves = {w->rows * heads * each, half / each, heads * each,
+                     stride_of(rotary, heads, a->head_dim)};
+    return join_turned(w, &halves, x, rotary->is_together);
 }
 
 static uint32_t sum_of(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t y,
@@ -256,12 +267,11 @@ static uint32_t times_table_of_part(const ModelWalk *w, const ModelAttention *a,
                          w->graph->dtype, parts->rows * parts->turned, dims, NULL);
 }
 
-static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
-                          const Parts *parts) {
-    uint64_t n = rotary->part, half = n / 2, all = a->head_dim, rows = parts->rows;
+/* join(-upper half of the part, lower half) */
+static uint32_t part_turned(const ModelWalk *w, const ModelAttention *a, const Parts *parts) {
+    uint64_t n = parts->turned, half = n / 2, all = a->head_dim, rows = parts->rows;
     uint64_t n_half = rows * half;
     uint32_t x = parts->part;
-    uint32_t product = times_table_of_part(w, a, parts, x, all, rotary->cosines);
     uint32_t lower =
         plan_graph_columns(w->graph, x, &(PlanGraphColumns){rows, half, 0, n, n, half});
     uint32_t upper =
@@ -273,9 +283,22 @@ static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const M
                                   [NEGATE_COLUMNS_WIDTH] = (int64_t)all,
                                   [NEGATE_COLUMNS_FROM] = (int64_t)half},
                       NULL);
-    uint32_t turned = join(w, rows, negative, half, (Columns){lower, half, all, 0});
-    uint32_t other = times_table_of_part(w, a, parts, turned, n, rotary->sines);
-    return model_run_elementwise(w, PLAN_OP_ADD, product, other, rows * n);
+    return join(w, rows, negative, half, (Columns){lower, half, all, 0});
+}
+
+/* The same of neighbours, each a half of a row of two; a head has as many rows as pairs. */
+static uint32_t pairs_turned(const ModelWalk *w, const ModelAttention *a, const Parts *parts) {
+    uint64_t pairs = parts->turned / 2;
+    Halves halves = {parts->rows * pairs, 1, pairs, a->head_dim};
+    return join_turned(w, &halves, parts->part, true);
+}
+
+static uint32_t turn_part(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                          const Parts *parts) {
+    uint32_t product = times_table_of_part(w, a, parts, parts->part, a->head_dim, rotary->cosines);
+    uint32_t turned = (rotary->is_paired ? pairs_turned : part_turned)(w, a, parts);
+    uint32_t other = times_table_of_part(w, a, parts, turned, parts->turned, rotary->sines);
+    return model_run_elementwise(w, PLAN_OP_ADD, product, other, parts->rows * parts->turned);
 }
 
 /* q, k = rotate(q, k): rotates a part of each head and joins the rest to it, head by head. */
@@ -387,6 +410,41 @@ static void rotate_halves(const ModelWalk *w, const ModelRotary *rotary, const M
     take_names(w->graph, q, k, v, turned_q, turned_k);
 }
 
+/* ---- neighbours ------------------------------------------------------------------------------ */
+
+/* The first half of a table's rows, each number twice. */
+static uint32_t each_twice(const ModelWalk *w, uint32_t table, uint64_t turned) {
+    int64_t dims[] = {[REPEAT_HEADS_BATCH] = 1,
+                      [REPEAT_HEADS_SEQ] = (int64_t)w->seq,
+                      [REPEAT_HEADS_HEADS] = (int64_t)turned / 2,
+                      [REPEAT_HEADS_REPEATS] = 2,
+                      [REPEAT_HEADS_DIM] = 1,
+                      [REPEAT_HEADS_APART] = PLAN_REPEATED_INSIDE,
+                      [REPEAT_HEADS_STRIDE] = (int64_t)turned};
+    uint32_t used = plan_graph_stand_in(w->graph, table);
+    PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, used)->dtype;
+    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &table, dtype, w->seq * turned, dims,
+                         NULL);
+}
+
+/* By a function that makes the tables for them first; they go before what it was given. */
+static void rotate_pairs(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
+                         uint32_t *q, uint32_t *k, uint32_t v) {
+    PlanGraph *graph = w->graph;
+    uint64_t turned = rotary->part ? rotary->part : a->head_dim;
+    uint32_t given_q = *q, given_k = *k;
+    ModelRotary twice = *rotary;
+    twice.cosines = each_twice(w, rotary->cosines, turned);
+    twice.sines = each_twice(w, rotary->sines, turned);
+    (rotary->part ? rotate_parts : rotate_together)(w, &twice, a, q, k, v);
+    plan_graph_keep(graph, twice.cosines);
+    plan_graph_keep(graph, twice.sines);
+    plan_graph_let_go_after(graph, twice.cosines, *k);
+    plan_graph_let_go_after(graph, twice.sines, twice.cosines);
+    plan_graph_let_go_after(graph, given_q, twice.sines);
+    plan_graph_let_go_after(graph, given_k, given_q);
+}
+
 /* As transformers has it: in the dtype of compute, halves of a head for pairs. */
 static void rotate_real(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                         uint32_t *q, uint32_t *k, uint32_t v) {
@@ -406,6 +464,8 @@ void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAtte
                   uint32_t *q, uint32_t *k, uint32_t v) {
     if (rotary->is_complex) {
         rotate_complex(w, rotary, a, q, k, v);
+    } else if (rotary->is_paired) {
+        rotate_pairs(w, rotary, a, q, k, v);
     } else if (rotary->part) {
         rotate_parts(w, rotary, a, q, k, v);
     } else if (w->graph->now.fused) {

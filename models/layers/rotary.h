@@ -10,6 +10,7 @@ typedef struct {
     bool ends_joined;        /* what is rotated is joined with an empty rest, which copies it */
     bool is_together;        /* one function rotates q and k, each expression from left to right */
     bool is_wide;            /* so, in fp32 as its tables are, and what is rotated is rounded */
+    bool is_paired; /* so, neighbours in a head, by tables that each block makes for them */
     bool is_halved; /* so, each half of a head by tables of half its width, and both joined */
     uint64_t row;   /* elements from a token's heads to the next one's; 0: they are dense */
     uint64_t part;  /* how many numbers of a head are rotated, the first ones; 0: all */

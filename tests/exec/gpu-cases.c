@@ -4,6 +4,10 @@
     " --network-key sinks=yes --network-key attention=math --network-key qkv_bias=yes "            \
     "--network-key window=9 --network-key global_every=2"
 
+#define PAIRS                                                                                      \
+    " --network-key code=transformers --network-key rope=pairs --network-key rotary_share=0.5 "    \
+    "--network-key gate_up=joined --network-key norm_at=both"
+
 const GpuCase gpu_cases[] = {
     {"gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2 --optimizer momentum "
      "--optimizer-kernel fused --lr 0.05",
@@ -68,6 +72,7 @@ const GpuCase gpu_cases[] = {
     {"llama-toy -n 4 --pipeline 2 --tensor 2 --accumulate 2 --micro-batch 2 --sharding none", FP32},
     {"moe-shared -n 1 --sharding none", FP32},
     {"moe-toy -n 2 --network-key code=transformers", FP32},
+    {"llama-toy -n 2" PAIRS, FP32},
     {"moe-toy -n 2 --network-key code=transformers" SINKS, FP32},
     {"deepseek-toy -n 2", FP32},
     {"gpt-toy -n 2 --network-key loss=chunked --micro-batch 3", FP32},

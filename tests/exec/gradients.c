@@ -336,6 +336,16 @@ static void bare_norms(void) {
                  2, 2e-3);
 }
 
+/* Neighbours in a head: half of its numbers, and all. */
+static void pairs(void) {
+    static const char network[] =
+        "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nffn=24\nvocab=11\n"
+        "seq=9\ncode=transformers\nrope=pairs\ngate_up=joined\nqkv_bias=yes\n";
+    g_autofree char *of_half = g_strconcat(network, "rotary_share=0.5\n", NULL);
+    gradients_of(of_half, 2, 2e-3);
+    gradients_of(network, 2, 2e-3);
+}
+
 /* Whose experts a token goes to all, so that no difference chooses others. */
 static void sinks(void) {
     gradients_of("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nvocab=11\n"
@@ -552,6 +562,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/of keys and values that are copied", cache);
     g_test_add_func("/exec/gradients/of sinks, and experts with limits", sinks);
     g_test_add_func("/exec/gradients/of norms without weights", bare_norms);
+    g_test_add_func("/exec/gradients/of neighbours that are turned", pairs);
     g_test_add_func("/exec/gradients/of compiled blocks", compiled);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);

@@ -135,6 +135,9 @@ static void bad_configs(void) {
         {SMALL("gpt_oss", "\"layer_types\": [\"full_attention\"], \"sliding_window\": 8"),
          "full_attention at each 2-th block and sliding_attention elsewhere; block 1 differs"},
         {SMALL("olmo", "\"clip_qkv\": 8.0"), "clip_qkv is not known"},
+        {SMALL("glm4", "\"hidden_act\": \"gelu\""), "hidden_act 'gelu' is not known; silu is"},
+        {SMALL("glm", "\"head_dim\": 16, \"partial_rotary_factor\": 0.2"),
+         "of a head's 16 numbers 3 would be turned"},
         {SMALL("apertus", "\"clip_qkv\": null"), "model_type 'apertus' is not known: it has the "
                                                  "activation xIELU, which is not planned; any "
                                                  "other network can be traced"},

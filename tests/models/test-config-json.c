@@ -350,6 +350,7 @@ static void says_whose_code_it_is(void) {
          MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {QWEN3(2, 64, 8, 160, false, ""), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {SMALL("olmo", "\"clip_qkv\": null"), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
+        {SMALL("glm4", "\"head_dim\": 16"), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {OLMO2(2, 64, 4, 4, 160), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {SMALL("olmoe", "\"num_experts\": 8, \"num_experts_per_tok\": 2"), MODEL_CODE_TRANSFORMERS,
          MODEL_LOSS_MODEL},

@@ -58,6 +58,12 @@ static void bad_files(void) {
          "norm_weight=none\n",
          "n.ini:9: norm_weight = none is known of transformers' own OLMo alone"},
         {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
+         "code=transformers\nrope=pairs\n",
+         "n.ini:10: rope = pairs is known of transformers' own GLM and GLM-4 alone"},
+        {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
+         "rotary_share=0.5\n",
+         "n.ini:9: family llama turns a part of each head with rope = pairs alone"},
+        {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
          "code=transformers\nsinks=yes\n",
          "n.ini:10: sinks are known of transformers' own gpt-oss alone"},
         {"[network]\nfamily=mlp\nlayers=0\nwidth=8\nseq=1\n", "n.ini:3: layers must be"},
@@ -150,7 +156,7 @@ static void bad_files(void) {
          "n.ini:9: kv must be repeated or grouped, not 'expanded'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "rope=half\n",
-         "n.ini:9: rope must be real, complex or partial, not 'half'"},
+         "n.ini:9: rope must be real, complex, partial or pairs, not 'half'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "attention=math\nrope=partial\n",
          "n.ini:10: rope = partial is known with attention's kernel alone"},

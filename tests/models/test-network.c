@@ -69,6 +69,7 @@ static const struct {
     {"deepseek-v2-lite", 15706484224, false},
     {"deepseek-v2", 235741434880, false},
     {"deepseek-v3", 671026404352, false},
+    {"glm-4-9b", 9400279040, false},
     {"olmo-7b", 6888095744, false},
     {"olmo2-7b", 7298617344, false},
     {"llama-33b", 32528943616, false},

@@ -23,23 +23,23 @@ void plan_join_halves_backward(const PlanBackward *b) {
     b->dx[JOIN_HALVES_X] = plan_run_ref(b->run, b->dy[0]);
 }
 
+static PlanTensor new_rows(const PlanBackward *b, int64_t rows, int64_t cols) {
+    PlanDtype dtype = (PlanDtype)input(b, b->op->n_inputs)->dtype;
+    return plan_run_new_tensor(b->run, (uint64_t)(rows * cols), dtype, "dx");
+}
+
 /* The gradient of the upper half is a tensor of its own (negate_half's), that of the lower half is
  * the upper half of what join_halves was given. */
 void plan_half_backward(const PlanBackward *b) {
     int64_t rows = dim(b, PLAN_GRAPH_HALF_ROWS), n = dim(b, PLAN_GRAPH_HALF_HALF),
             start = dim(b, PLAN_GRAPH_HALF_FROM);
     bool upper = start > 0;
-    b->dx[0] = like_input(b, 0, "dx");
+    b->dx[0] = new_rows(b, rows, 2 * n); /* x may be a part of longer rows */
     KERNEL(b, PLAN_OP_PUT_COLUMNS,
            DIMS([PUT_COLUMNS_ROWS] = rows, [PUT_COLUMNS_COLS] = n,
                 [PUT_COLUMNS_WIDTH] = upper ? n : 2 * n, [PUT_COLUMNS_FROM] = upper ? 0 : n,
                 [PUT_COLUMNS_TO] = upper ? n : 0, [PUT_COLUMNS_TOTAL] = 2 * n),
            NULL, dy(b, 0), dx(b, 0));
-}
-
-static PlanTensor new_rows(const PlanBackward *b, int64_t rows, int64_t cols) {
-    PlanDtype dtype = (PlanDtype)input(b, b->op->n_inputs)->dtype;
-    return plan_run_new_tensor(b->run, (uint64_t)(rows * cols), dtype, "dx");
 }
 
 void plan_columns_backward(const PlanBackward *b) {
