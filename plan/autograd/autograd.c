@@ -39,6 +39,9 @@ static PlanTensor sum_of(PlanRun *run, PlanTracedTarget target, PlanTensor slot,
 
 /* Takes the reference of gradient. */
 static void add_into(PlanRun *run, PlanTracedTarget target, PlanTensor *slot, PlanTensor gradient) {
+    if (gradient.storage == PLAN_NONE) { /* a unit was given a value twice, and used it once */
+        return;
+    }
     if (slot->storage == PLAN_NONE) {
         *slot = gradient;
         return;

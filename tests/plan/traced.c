@@ -118,6 +118,14 @@ static char *replaced(const char *text, const char *from, const char *to) {
     return g_strjoinv(to, parts);
 }
 
+/* A unit is given a value several times, which its block uses once. */
+static void given_again(void) {
+    g_autofree char *text = replaced(TRACED_TINY, "enter 2 3\n", "enter 2 3 3 3\n");
+    g_autoptr(Plan) plan = test_plan(text, "ranks=2");
+    TestCounts counts = test_count_steady(plan);
+    g_assert_cmpuint(counts.n[PLAN_OP_TRACED_MATMUL], ==, 5);
+}
+
 /* The tiny network with what its kernels compute; behind forward, how a gradient would be added. */
 #define WITH_CALL(call, sum)                                                                       \
     g_autofree char *with_call =                                                                   \
@@ -294,6 +302,7 @@ int main(int argc, char **argv) {
     g_test_add_data_func("/traced/same-as-family/llama", llama, same_as_family);
     g_test_add_func("/traced/by-hand", by_hand);
     g_test_add_func("/traced/made-again", made_again);
+    g_test_add_func("/traced/given again", given_again);
     g_test_add_func("/traced/calls", calls);
     g_test_add_func("/traced/damaged", damaged);
     g_test_add_func("/traced/damaged calls", damaged_calls);
