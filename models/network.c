@@ -197,7 +197,10 @@ static const struct {
      {[MODEL_QKV_APART] = "apart", [MODEL_QKV_JOINED] = "joined", [MODEL_QKV_SLICED] = "sliced"}},
     {"norm_at",
      offsetof(ModelNetwork, norm_at),
-     {[MODEL_NORM_BEFORE] = "before", [MODEL_NORM_AFTER] = "after", [MODEL_NORM_BOTH] = "both"}},
+     {[MODEL_NORM_BEFORE] = "before",
+      [MODEL_NORM_AFTER] = "after",
+      [MODEL_NORM_BOTH] = "both",
+      [MODEL_NORM_ONCE] = "once"}},
     {"gate",
      offsetof(ModelNetwork, gate),
      {[MODEL_GATE_SILU] = "silu",
@@ -232,10 +235,11 @@ static bool read_attention(ModelNetwork *network, const PlanIni *ini, const Plan
 
 static bool read_norm_weight(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                              GError **error) {
-    static const char *const words[] = {"plain", "from-one", "none", NULL};
+    static const char *const words[] = {"plain", "from-one", "none", "centred", NULL};
     int word = read_word(ini, entry, words, error);
     network->norms_from_one = word == 1;
     network->norms_bare = word == 2;
+    network->norms_centred = word == 3;
     return word >= 0;
 }
 

@@ -60,7 +60,7 @@ typedef enum {
     MODEL_ROPE_REAL,
     MODEL_ROPE_COMPLEX, /* by a product of complex numbers in fp32 */
     MODEL_ROPE_PARTIAL, /* as REAL, and joined with what of a head is not turned: nothing */
-    MODEL_ROPE_PAIRS    /* as REAL, of neighbours in a head: transformers' GLM */
+    MODEL_ROPE_PAIRS    /* as REAL, of neighbours in a head: transformers' GLM, Cohere, ERNIE */
 } ModelRope;
 
 /* Whose modules are walked; a file has these words in small. */
@@ -73,7 +73,8 @@ typedef enum {
 typedef enum {
     MODEL_NORM_BEFORE, /* attention and the hidden layer */
     MODEL_NORM_AFTER,  /* them: OLMo 2 */
-    MODEL_NORM_BOTH    /* four a block: Gemma 3 */
+    MODEL_NORM_BOTH,   /* four a block: Gemma 3 */
+    MODEL_NORM_ONCE    /* one, whose result both read, side by side: Cohere */
 } ModelNormAt;
 
 /* How attention is told of a window; a file has these words in small. */
@@ -151,6 +152,7 @@ typedef struct {
     ModelGate gate;      /* llama */
     bool norms_from_one; /* llama: RMSNorm multiplies by 1 + weight */
     bool norms_bare;     /* llama: its norms are LayerNorms that multiply by nothing: OLMo */
+    bool norms_centred;  /* llama: a LayerNorm of fp32, written out: Cohere */
     bool gate_up_joined; /* llama: one layer for the hidden layer's gate and its other half */
     /* llama: numbers that multiply; 0: none does, and attention's own scale for its scores. */
     double embed_scale, attention_scale, residual_scale, logits_scale;

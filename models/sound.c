@@ -206,12 +206,42 @@ static bool is_first_olmo(const ModelNetwork *n) {
 /* GLM, or GLM-4 with its norms at both ends. */
 static bool is_glm(const ModelNetwork *n) {
     bool is_plain = n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU &&
-                    !n->norms_from_one && !n->norms_bare && !n->residual_scale && !n->embed_scale &&
-                    !n->logits_scale && !n->experts;
+                    !n->norms_from_one && !n->norms_bare && !n->norms_centred &&
+                    !n->residual_scale && !n->embed_scale && !n->logits_scale && !n->experts;
     return n->rope == MODEL_ROPE_PAIRS && n->code == MODEL_CODE_TRANSFORMERS &&
-           n->norm_at != MODEL_NORM_AFTER && n->gate_up_joined && n->qkv == MODEL_QKV_APART &&
-           is_plain && !n->window && !n->global_every && !n->no_rope_every && !n->cache &&
+           (n->norm_at == MODEL_NORM_BEFORE || n->norm_at == MODEL_NORM_BOTH) &&
+           n->gate_up_joined && n->qkv == MODEL_QKV_APART && is_plain && !n->window &&
+           !n->global_every && !n->no_rope_every && !n->cache && !n->kv_repeated &&
+           !n->scores_in_memory;
+}
+
+/* Cohere, or with a window Cohere 2, whose blocks that look back all the way turn nothing. */
+static bool is_cohere(const ModelNetwork *n) {
+    bool is_plain = n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU &&
+                    !n->residual_scale && !n->embed_scale && !n->qkv_bias && !n->experts &&
+                    !n->gate_up_joined && n->rotary_share >= 1;
+    bool are_places_theirs = n->no_rope_every == n->global_every && !n->local_rope_base &&
+                             !n->window == !n->global_every && !n->global_first;
+    return n->rope == MODEL_ROPE_PAIRS && n->code == MODEL_CODE_TRANSFORMERS &&
+           n->norm_at == MODEL_NORM_ONCE && n->norms_centred && n->logits_scale > 0 &&
+           n->qkv == MODEL_QKV_APART && is_plain && are_places_theirs && !n->cache &&
            !n->kv_repeated && !n->scores_in_memory;
+}
+
+/* A Llama otherwise. */
+static bool is_ernie(const ModelNetwork *n) {
+    bool is_plain = n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU &&
+                    !n->norms_from_one && !n->norms_bare && !n->norms_centred &&
+                    !n->residual_scale && !n->embed_scale && !n->logits_scale && !n->qkv_bias &&
+                    !n->experts && !n->gate_up_joined && n->rotary_share >= 1;
+    return n->rope == MODEL_ROPE_PAIRS && n->code == MODEL_CODE_TRANSFORMERS &&
+           n->norm_at == MODEL_NORM_BEFORE && n->qkv == MODEL_QKV_APART && is_plain && !n->window &&
+           !n->global_every && !n->no_rope_every && !n->cache && !n->kv_repeated &&
+           !n->scores_in_memory;
+}
+
+static bool turns_recorded_pairs(const ModelNetwork *n) {
+    return is_glm(n) || is_cohere(n) || is_ernie(n);
 }
 
 /* All of what makes one, whose experts and attention are not to be had without each other. */
@@ -260,7 +290,7 @@ static bool has_recorded_norms(const ModelNetwork *n) {
  * for gate and up, and joins an empty rest to what it rotates. */
 static bool is_recorded_of_transformers(const ModelNetwork *network) {
     if (network->sinks || network->rope == MODEL_ROPE_PAIRS) {
-        return is_gpt_oss(network) || is_glm(network);
+        return is_gpt_oss(network) || turns_recorded_pairs(network);
     }
     bool is_mixtral = network->experts && network->qk_norm == MODEL_QK_NORM_NONE;
     bool are_experts_theirs =
@@ -338,9 +368,13 @@ static bool scores_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
 static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error) {
     bool is_joined = n->qkv != MODEL_QKV_APART;
     const Rule rules[] = {
-        {n->rope == MODEL_ROPE_PAIRS && !is_glm(n), "rope",
-         "rope = pairs is known of transformers' own GLM and GLM-4 alone, all of it; set rope = "
-         "real"},
+        {(n->norms_centred || n->norm_at == MODEL_NORM_ONCE) && !is_cohere(n),
+         n->norms_centred ? "norm_weight" : "norm_at",
+         "norm_weight = centred and norm_at = once are known of transformers' own Cohere alone, "
+         "all of it; leave them out"},
+        {n->rope == MODEL_ROPE_PAIRS && !turns_recorded_pairs(n), "rope",
+         "rope = pairs is known of transformers' own GLM, GLM-4, Cohere and ERNIE 4.5 alone, all "
+         "of it; set rope = real"},
         {n->rotary_share < 1 && n->family == &model_llama && n->rope != MODEL_ROPE_PAIRS,
          "rotary_share",
          "family llama turns a part of each head with rope = pairs alone; leave rotary_share out"},
@@ -355,7 +389,7 @@ static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
         {n->global_first && !n->global_every, "global_at",
          "global_at says which of so many blocks looks back all the way; give global_every too"},
         {n->window == 1, "window", "window must be at least 2, or 0 for none"},
-        {n->global_every && (n->rope != MODEL_ROPE_REAL ||
+        {n->global_every && ((n->rope != MODEL_ROPE_REAL && n->rope != MODEL_ROPE_PAIRS) ||
                              (n->no_rope_every && (n->no_rope_every != n->global_every ||
                                                    n->code != MODEL_CODE_TRANSFORMERS))),
          "global_every",

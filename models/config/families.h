@@ -17,6 +17,8 @@ bool model_config_rest_of_gemma2(const ModelConfig *c);
 bool model_config_rest_of_gemma3_text(const ModelConfig *c);
 bool model_config_rest_of_olmo(const ModelConfig *c);
 bool model_config_rest_of_olmo3(const ModelConfig *c);
+bool model_config_rest_of_cohere(const ModelConfig *c);
+bool model_config_rest_of_ernie(const ModelConfig *c);
 bool model_config_rest_of_glm(const ModelConfig *c);
 bool model_config_rest_of_arcee(const ModelConfig *c);
 bool model_config_rest_of_exaone4(const ModelConfig *c);

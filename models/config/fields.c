@@ -170,8 +170,8 @@ bool model_config_gelu(const ModelConfig *c, const char *name, const char *other
 
 /* Mistral's window is 4096 unless its file says otherwise, and so are Gemma 3's and OLMo 3's. */
 static bool read_window(const ModelConfig *c, gint64 *ret_window) {
-    static const char *const windowed[] = {"mistral", "gemma2",  "gemma3_text",
-                                           "olmo3",   "exaone4", NULL};
+    static const char *const windowed[] = {"mistral", "gemma2",  "gemma3_text", "olmo3",
+                                           "exaone4", "cohere2", NULL};
     const char *model_type = model_config_text(c, "model_type", "");
     bool is_asked = g_str_has_prefix(model_type, "qwen") || g_str_equal(model_type, "smollm3");
     JsonNode *node = model_config_field(c, "sliding_window");
@@ -197,7 +197,7 @@ enum {
 bool model_config_seq(const ModelConfig *c) {
     static const char *const planned[] = {"mistral",   "mixtral",     "phi3",  "gemma2",
                                           "ministral", "gemma3_text", "olmo3", "exaone4",
-                                          "gpt_oss",   NULL};
+                                          "gpt_oss",   "cohere2",     NULL};
     JsonNode *node = model_config_field(c, "max_position_embeddings");
     gint64 window;
     const char *model_type = model_config_text(c, "model_type", "");
@@ -246,7 +246,9 @@ bool model_config_rope(const ModelConfig *c) {
     bool is_nested =
         model_config_within(c, "rope_parameters", &nested) && !model_config_field(c, "rope_theta");
     const char *model_type = model_config_text(c, "model_type", "");
-    const char *base = g_str_equal(model_type, "mixtral")   ? "rope_base=rope_theta:1000000"
+    const char *base = g_str_equal(model_type, "mixtral") ? "rope_base=rope_theta:1000000"
+                       : g_str_equal(model_type, "cohere") || g_str_equal(model_type, "ernie4_5")
+                           ? "rope_base=rope_theta:500000"
                        : g_str_equal(model_type, "smollm3") ? "rope_base=rope_theta:2000000"
                                                             : "rope_base=rope_theta:10000";
     return model_config_append_number(is_nested ? &nested : c, base) &&

@@ -82,10 +82,10 @@ static bool types_are_sound(const ModelConfig *c) {
  */
 static void append_code(const ModelConfig *c, const char *model_type) {
     static const char *const recorded[] = {
-        "llama",   "mistral", "qwen2",  "qwen3",     "mixtral",     "qwen3_moe",
-        "granite", "smollm3", "phi3",   "gemma",     "gemma3_text", "exaone4",
-        "arcee",   "olmoe",   "gemma2", "ministral", "olmo2",       "olmo3",
-        "gpt_oss", "olmo",    "glm",    "glm4",      NULL};
+        "llama",   "mistral",   "qwen2",   "qwen3",       "mixtral", "qwen3_moe", "granite",
+        "smollm3", "phi3",      "gemma",   "gemma3_text", "exaone4", "arcee",     "olmoe",
+        "gemma2",  "ministral", "olmo2",   "olmo3",       "gpt_oss", "olmo",      "glm",
+        "glm4",    "cohere",    "cohere2", "ernie4_5",    NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
@@ -177,6 +177,10 @@ static const Type types[] = {
     {"olmo3", "llama", LLAMA_NUMBERS, "attention_dropout:0", false, model_config_rest_of_olmo3},
     {"exaone4", "llama", LLAMA_NUMBERS_OF(":32") "head_dim=head_dim?", "attention_dropout:0", false,
      model_config_rest_of_exaone4},
+    {"cohere", "llama", LLAMA_NUMBERS, "attention_dropout:0", true, model_config_rest_of_cohere},
+    {"cohere2", "llama", LLAMA_NUMBERS, "attention_dropout:0", true, model_config_rest_of_cohere},
+    {"ernie4_5", "llama", LLAMA_NUMBERS_OF(":2") "head_dim=head_dim?:128", "attention_dropout:0",
+     true, model_config_rest_of_ernie},
     {"glm", "llama", LLAMA_NUMBERS_OF(":2") "head_dim=head_dim:128", "attention_dropout:0", false,
      model_config_rest_of_glm},
     {"glm4", "llama", LLAMA_NUMBERS_OF(":2") "head_dim=head_dim:128", "attention_dropout:0", false,
@@ -216,14 +220,7 @@ static const struct {
 } unplanned[] = {
     {"llama4", "has attention in chunks, norms without weights, and scales experts' input"},
     {"llama4_text", "has attention in chunks, norms without weights, and scales experts' input"},
-    {"ernie4_5", "rotates pairs that lie side by side, in fp32"},
     {"helium", "rotates pairs that lie side by side"},
-    {"cohere",
-     "has a LayerNorm without bias, written out, for attention and hidden layer both, and "
-     "rotates pairs that lie side by side, in fp32"},
-    {"cohere2",
-     "has a LayerNorm without bias, written out, for attention and hidden layer both, and "
-     "rotates pairs that lie side by side, in fp32"},
     {"stablelm",
      "has a LayerNorm before a hidden layer with a gate, and rotates a part of each head"},
     {"nemotron", "has a LayerNorm of one more than its weights, and a squared ReLU"},

@@ -49,12 +49,14 @@ static bool append_llama(const ModelConfig *c) {
            model_config_seq(c);
 }
 
-static bool append_silu_llama(const ModelConfig *c) {
+static bool opens_by_silu(const ModelConfig *c) {
     const char *act = model_config_text(c, "hidden_act", "silu");
-    if (!g_str_equal(act, "silu")) {
-        return model_config_not_known(c, "hidden_act '%s' is not known; silu is", act);
-    }
-    return append_llama(c);
+    return g_str_equal(act, "silu") ||
+           model_config_not_known(c, "hidden_act '%s' is not known; silu is", act);
+}
+
+static bool append_silu_llama(const ModelConfig *c) {
+    return opens_by_silu(c) && append_llama(c);
 }
 
 bool model_config_rest_of_llama(const ModelConfig *c) {
@@ -341,9 +343,8 @@ static bool append_rotary_share(const ModelConfig *c) {
 
 /* GLM, and GLM-4 with four norms a block. */
 bool model_config_rest_of_glm(const ModelConfig *c) {
-    const char *act = model_config_text(c, "hidden_act", "silu");
-    if (!g_str_equal(act, "silu")) {
-        return model_config_not_known(c, "hidden_act '%s' is not known; silu is", act);
+    if (!opens_by_silu(c)) {
+        return false;
     }
     bool is_glm4 = g_str_equal(model_config_text(c, "model_type", ""), "glm4");
     bool has_biases = model_config_flag(c, "attention_bias", true);
@@ -351,6 +352,56 @@ bool model_config_rest_of_glm(const ModelConfig *c) {
                            is_glm4 ? "both" : "before", has_biases ? "yes" : "no");
     return append_rotary_share(c) && model_config_rope(c) && model_config_seq(c) &&
            model_config_append_number(c, "norm_eps=rms_norm_eps:1.5625e-07");
+}
+
+/* Of Cohere 2 those blocks that look back all the way, each fourth unless the file says otherwise,
+ * turn nothing. */
+static bool append_places_of_cohere2(const ModelConfig *c) {
+    gint64 every;
+    if (!model_config_field(c, "sliding_window") &&
+        json_object_has_member(c->fields, "sliding_window")) {
+        return model_config_not_known(c, "a Cohere 2 whose sliding_window is null is not known");
+    }
+    if (!model_config_count(c, "sliding_window_pattern", 4, &every)) {
+        return false;
+    }
+    model_config_append_whole(c, "global_every", every, "sliding_window_pattern");
+    model_config_append_whole(c, "no_rope_every", every, "sliding_window_pattern");
+    return layer_types_are_every(c, every);
+}
+
+/* One norm a block, whose result attention and the hidden layer read side by side. */
+bool model_config_rest_of_cohere(const ModelConfig *c) {
+    if (!opens_by_silu(c)) {
+        return false;
+    }
+    if (model_config_flag(c, "use_qk_norm", false) ||
+        model_config_flag(c, "attention_bias", false)) {
+        return model_config_not_known(c,
+                                      "a Cohere with use_qk_norm or attention_bias is not known");
+    }
+    double scale;
+    if (!model_config_number(c, "logit_scale", 0.0625, &scale)) {
+        return false;
+    }
+    model_config_append_double(c, "logits_scale", scale, "logit_scale");
+    g_string_append(c->ini, "rope = pairs\nnorm_at = once\nnorm_weight = centred\n");
+    bool is_second = g_str_equal(model_config_text(c, "model_type", ""), "cohere2");
+    return (!is_second || append_places_of_cohere2(c)) &&
+           model_config_append_number(c, "norm_eps=layer_norm_eps:1e-05") && model_config_seq(c) &&
+           model_config_rope(c);
+}
+
+bool model_config_rest_of_ernie(const ModelConfig *c) {
+    if (!opens_by_silu(c)) {
+        return false;
+    }
+    if (model_config_flag(c, "use_bias", false)) {
+        return model_config_not_known(c, "an ERNIE 4.5 with use_bias is not known");
+    }
+    g_string_append(c->ini, "rope = pairs\n");
+    return model_config_append_number(c, "norm_eps=rms_norm_eps:1e-05") && model_config_seq(c) &&
+           model_config_rope(c);
 }
 
 /* Whose hidden layer has no gate. */

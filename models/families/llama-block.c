@@ -38,6 +38,7 @@ static void declare_norms_of_glm(const ModelLlama *llama, ModelLlamaBlock *block
 static void declare_their_norms(const ModelLlama *llama, ModelLlamaBlock *block) {
     static const char *const names[][4] = {
         [MODEL_NORM_BEFORE] = {"input_layernorm", NULL, "post_attention_layernorm"},
+        [MODEL_NORM_ONCE] = {"input_layernorm"},
         [MODEL_NORM_AFTER] = {"post_attention_layernorm", NULL, "post_feedforward_layernorm"},
         [MODEL_NORM_BOTH] = {"input_layernorm", "post_attention_layernorm",
                              "pre_feedforward_layernorm", "post_feedforward_layernorm"}};
@@ -146,6 +147,23 @@ static ModelStream run_with_norms_at_both(const ModelLlama *llama, const ModelLl
     return model_leave_block(w, x, model_run_rmsnorm(w, &block->after_2, m, llama->norm_eps));
 }
 
+/* Both read what one norm gives; what they add is added by one expression. */
+static ModelStream run_side_by_side(const ModelLlama *llama, const ModelLlamaBlock *block,
+                                    ModelStream stream) {
+    const ModelWalk *w = &llama->between;
+    uint64_t n = w->rows * w->width;
+    uint32_t normed = model_run_rmsnorm(w, &block->norm_1, stream.a, llama->norm_eps);
+    plan_graph_hold(w->graph, normed);
+    uint32_t a = model_llama_run_attention(llama, block, normed);
+    plan_graph_hold(w->graph, a);
+    uint32_t m = model_llama_run_hidden_layer(llama, block, normed);
+    plan_graph_hold(w->graph, m);
+    uint32_t y = model_run_add(w, model_run_add(w, stream.a, a, n), m, n);
+    plan_graph_let_go_after(w->graph, stream.a, m);
+    plan_graph_leave(w->graph, &y, 1);
+    return (ModelStream){y, PLAN_NONE};
+}
+
 static ModelStream run_in_order(const ModelLlama *llama, const ModelLlamaBlock *block,
                                 ModelStream stream) {
     if (llama->residual_scale) {
@@ -158,6 +176,8 @@ static ModelStream run_in_order(const ModelLlama *llama, const ModelLlamaBlock *
         return run_with_norms_after(llama, block, stream);
     case MODEL_NORM_BOTH:
         return run_with_norms_at_both(llama, block, stream);
+    case MODEL_NORM_ONCE:
+        return run_side_by_side(llama, block, stream);
     }
     g_assert_not_reached();
 }
@@ -198,7 +218,12 @@ ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock
         PlanGraphTokens tokens = model_llama_tokens_between(llama);
         stream.a = plan_graph_shared_own(w->graph, stream.a, &tokens);
     }
+    uint32_t given = stream.a;
     stream = run_in_order(llama, block, stream);
+    if (llama->rotary.factors_widened && w->graph->units.modules && w->graph->dtype != PLAN_FP32) {
+        /* casts of the tables go when the block has returned, and before who called forgets x */
+        plan_graph_let_go_after(w->graph, given, model_llama_rotary_of(llama, block)->cosines);
+    }
     model_end_block(w);
     w->graph->now.in_parts = in_parts;
     return stream;

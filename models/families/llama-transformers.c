@@ -173,8 +173,20 @@ static bool is_olmoe(const ModelNetwork *network) {
     return network->experts && network->qk_norm == MODEL_QK_NORM_WIDTH;
 }
 
-static bool is_glm(const ModelNetwork *network) {
+/* Neighbours in a head are turned: GLM's, Cohere's, ERNIE 4.5's. */
+static bool is_paired(const ModelNetwork *network) {
     return network->rope == MODEL_ROPE_PAIRS;
+}
+
+bool model_llama_is_ernie(const ModelNetwork *network) {
+    return is_paired(network) && !network->gate_up_joined && !network->norms_centred;
+}
+
+static const char *prefix_of_pairs(const ModelNetwork *network) {
+    return model_llama_is_ernie(network)         ? "Ernie4_5"
+           : network->norms_centred              ? (network->window ? "Cohere2" : "Cohere")
+           : network->norm_at == MODEL_NORM_BOTH ? "Glm4"
+                                                 : "Glm";
 }
 
 /* What transformers' class names begin with. Mistral's modules do what Llama's do, and without a
@@ -184,29 +196,30 @@ const char *model_llama_prefix(const ModelNetwork *network) {
     return network->code != MODEL_CODE_TRANSFORMERS ? NULL
            : network->sinks                         ? "GptOss"
            : network->attention_cap                 ? "Gemma2"
-           : is_glm(network)              ? (network->norm_at == MODEL_NORM_BOTH ? "Glm4" : "Glm")
-           : network->norms_bare          ? "Olmo"
-           : network->norms_from_one      ? (normed ? "Gemma3" : "Gemma")
-           : model_llama_is_olmo(network) ? (network->global_every ? "Olmo3" : "Olmo2")
-           : network->norm_at == MODEL_NORM_AFTER ? "Exaone4"
-           : is_olmoe(network)                    ? "Olmoe"
-           : network->experts                     ? (normed ? "Qwen3Moe" : "Mixtral")
-           : network->gate == MODEL_GATE_NONE     ? "Arcee"
-           : network->no_rope_every               ? "SmolLM3"
-           : network->gate_up_joined              ? "Phi3"
-           : network->residual_scale              ? "Granite"
-           : network->qkv_bias                    ? "Qwen2"
-           : normed                               ? "Qwen3"
+           : is_paired(network)                     ? prefix_of_pairs(network)
+           : network->norms_bare                    ? "Olmo"
+           : network->norms_from_one                ? (normed ? "Gemma3" : "Gemma")
+           : model_llama_is_olmo(network)           ? (network->global_every ? "Olmo3" : "Olmo2")
+           : network->norm_at == MODEL_NORM_AFTER   ? "Exaone4"
+           : is_olmoe(network)                      ? "Olmoe"
+           : network->experts                       ? (normed ? "Qwen3Moe" : "Mixtral")
+           : network->gate == MODEL_GATE_NONE       ? "Arcee"
+           : network->no_rope_every                 ? "SmolLM3"
+           : network->gate_up_joined                ? "Phi3"
+           : network->residual_scale                ? "Granite"
+           : network->qkv_bias                      ? "Qwen2"
+           : normed                                 ? "Qwen3"
            : network->window ? (network->global_every ? "Ministral" : "Mistral")
                              : "Llama";
 }
 
 /* Of what transformers hands to a block: Mistral's, Granite's, Phi-3's, EXAONE 4's, the first
- * Gemma's and those with experts name positions before the rotary tables, Llama's, GLM's, other
- * Gemmas' and gpt-oss' behind them. A Mistral without a window is planned as Llama. */
+ * Gemma's and those with experts name positions before the rotary tables, Llama's, other Gemmas',
+ * gpt-oss' and those that turn pairs behind them. A Mistral without a window is planned as
+ * Llama. */
 bool model_llama_names_positions_first(const ModelNetwork *network) {
-    return network->sinks || is_glm(network) ? false
-           : network->norms_from_one         ? network->norm_at == MODEL_NORM_BEFORE
+    return network->sinks || is_paired(network) ? false
+           : network->norms_from_one            ? network->norm_at == MODEL_NORM_BEFORE
            : model_llama_is_olmo(network) || is_olmoe(network)
                ? network->global_every > 0
                : network->window || network->experts || network->residual_scale ||

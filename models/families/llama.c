@@ -337,8 +337,11 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
     shape.rotary.is_halved = network->sinks;
     uint64_t turned = model_rotary_part(network, shape.head_dim);
     shape.rotary.part = turned < shape.head_dim ? turned : 0;
+    shape.rotary.tables_paired = shape.rotary.is_widened = network->norm_at == MODEL_NORM_ONCE;
+    shape.rotary.factors_widened = model_llama_is_ernie(network);
     shape.walk.norms_wide = shape.rotary.is_wide = shape.local_rotary.is_wide =
         shape.transformers && (model_llama_is_olmo(network) || network->norms_bare) && in_ops;
+    shape.rotary.is_wide |= shape.rotary.factors_widened;
     graph->has_wide_inputs = shape.rotary.is_wide;
     shape.walk.norms_wide |= network->sinks && in_ops;
     shape.names = shape.transformers ? &transformers_names : &own_names;

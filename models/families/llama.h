@@ -93,6 +93,8 @@ const char *model_llama_prefix(const ModelNetwork *network);
 bool model_llama_names_positions_first(const ModelNetwork *network);
 /* OLMo 2 or 3, which scale norms and rotate in fp32. */
 bool model_llama_is_olmo(const ModelNetwork *network);
+/* ERNIE 4.5, which turns pairs in fp32, by tables in fp32. */
+bool model_llama_is_ernie(const ModelNetwork *network);
 
 /* ---- halves of a block ---------------------------------------------------------------------- */
 

@@ -53,15 +53,22 @@ static uint32_t run_table(const ModelWalk *w, PlanOpKind kind, uint32_t angles, 
 }
 
 /* The angles of both halves of a head. */
-static uint32_t run_twice(const ModelWalk *w, uint32_t angles, int64_t seq, int64_t half) {
-    uint32_t twice =
-        run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles}, (uint64_t)(2 * seq * half),
-                 (int64_t[]){[JOIN_COLUMNS_ROWS] = seq,
-                             [JOIN_COLUMNS_A_COLS] = half,
-                             [JOIN_COLUMNS_B_COLS] = half,
-                             [JOIN_COLUMNS_WIDTH] = half,
-                             [JOIN_COLUMNS_FROM] = 0},
-                 NULL);
+static uint32_t join_twice(const ModelWalk *w, uint32_t angles, int64_t seq, int64_t half) {
+    return run_fp32(w, PLAN_OP_JOIN_COLUMNS, (uint32_t[]){angles, angles},
+                    (uint64_t)(2 * seq * half),
+                    (int64_t[]){[JOIN_COLUMNS_ROWS] = seq,
+                                [JOIN_COLUMNS_A_COLS] = half,
+                                [JOIN_COLUMNS_B_COLS] = half,
+                                [JOIN_COLUMNS_WIDTH] = half,
+                                [JOIN_COLUMNS_FROM] = 0},
+                    NULL);
+}
+
+/* Of both numbers of each pair that is turned. */
+static uint32_t run_twice(const ModelWalk *w, const ModelRotary *rotary, uint32_t angles,
+                          uint64_t half) {
+    uint32_t twice = rotary->tables_paired ? model_each_twice(w, angles, half, half)
+                                           : join_twice(w, angles, (int64_t)w->seq, (int64_t)half);
     plan_graph_hold(w->graph, twice);
     return twice;
 }
@@ -79,7 +86,7 @@ void model_transformers_tables(const ModelWalk *w, uint32_t module, uint32_t x, 
         run_fp32(w, PLAN_OP_OUTER, (uint32_t[]){numbers, rotary->frequencies}, w->seq * turned,
                  (int64_t[]){[OUTER_ROWS] = seq, [OUTER_COLS] = half}, NULL);
     plan_graph_hold(graph, angles);
-    uint32_t all = halved ? angles : run_twice(w, angles, seq, half);
+    uint32_t all = halved ? angles : run_twice(w, rotary, angles, turned);
     uint32_t cosines = run_table(w, PLAN_OP_COS, all, n);
     uint32_t sines = run_table(w, PLAN_OP_SIN, all, n);
     PlanDtype dtype = rotary->is_wide ? PLAN_FP32 : graph->dtype;

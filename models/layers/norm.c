@@ -149,12 +149,54 @@ static uint32_t run_bare_layernorm(const ModelWalk *w, uint32_t x, uint64_t rows
     return model_run_like(w, y, x);
 }
 
+static uint32_t less_column(const ModelWalk *w, uint32_t x, uint32_t column, uint64_t rows,
+                            uint64_t width) {
+    int64_t dims[] = {[SUB_COLUMN_ROWS] = (int64_t)rows, [SUB_COLUMN_COLS] = (int64_t)width};
+    return plan_graph_op(w->graph, PLAN_OP_SUB_COLUMN, (uint32_t[]){x, column}, PLAN_FP32,
+                         rows * width, dims, NULL);
+}
+
+/* Cohere's, in fp32 and rounded: x less its mean, twice, over the root of its variance. Its names
+ * are of x and what is made of it, of the mean and the variance. */
+static uint32_t run_centred_layernorm(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
+                                      uint64_t rows, uint64_t width, double eps) {
+    PlanGraph *graph = w->graph;
+    uint64_t n = rows * width;
+    int64_t all[] = {(int64_t)n}, few[] = {(int64_t)rows};
+    int64_t shape[] = {[SUM_COLUMNS_ROWS] = (int64_t)rows, [SUM_COLUMNS_COLS] = (int64_t)width};
+    double share = 1 / (double)width;
+    uint32_t wide = model_run_widen(w, x);
+    uint32_t mean = run_wide(w, PLAN_OP_SUM_COLUMNS, wide, rows, shape, share);
+    uint32_t square =
+        run_wide(w, PLAN_OP_POWER, less_column(w, wide, mean, rows, width), n, all, 2);
+    uint32_t variance = run_wide(w, PLAN_OP_SUM_COLUMNS, square, rows, shape, share);
+    uint32_t apart = less_column(w, wide, mean, rows, width);
+    uint32_t shifted = run_wide(w, PLAN_OP_ADD_NUMBER, variance, rows, few, eps);
+    uint32_t rstd = run_wide(w, PLAN_OP_POWER, shifted, rows, few, -0.5);
+    uint32_t normed = plan_graph_op(graph, PLAN_OP_MUL_COLUMN, (uint32_t[]){apart, rstd}, PLAN_FP32,
+                                    n, shape, NULL);
+    if (wide != x) {
+        plan_graph_keep(graph, wide);
+        plan_graph_let_go_after(graph, wide, rstd);
+    }
+    uint32_t weight = model_run_widen(w, layer->weight);
+    uint32_t scaled = times_row(w, normed, weight, rows, width, PLAN_FP32);
+    plan_graph_let_go_after(graph, normed, weight); /* a variable goes after a temporary */
+    uint32_t y = model_run_like(w, scaled, x);
+    plan_graph_keep(graph, mean);
+    plan_graph_keep(graph, variance);
+    plan_graph_let_go_after(graph, mean, scaled);
+    plan_graph_let_go_after(graph, variance, mean);
+    return y;
+}
+
 uint32_t model_run_rmsnorm_of(const ModelWalk *w, const ModelLayer *layer, uint32_t x,
                               uint64_t rows, uint64_t width, double eps) {
     PlanGraphResult results[] = {{w->graph->dtype, rows * width}, {PLAN_FP32, rows}};
     int64_t shape[] = {[RMSNORM_ROWS] = (int64_t)rows, [RMSNORM_WIDTH] = (int64_t)width};
     plan_graph_enter(w->graph, layer->module, &x, 1);
     uint32_t y = w->norms_bare       ? run_bare_layernorm(w, x, rows, width)
+                 : w->norms_centred  ? run_centred_layernorm(w, layer, x, rows, width, eps)
                  : w->norms_from_one ? run_rmsnorm_from_one(w, layer, x, rows, width, eps)
                  : !w->graph->now.fused && w->graph->kernels.rms_norm_of_ops
                      ? run_rmsnorm_of_ops(w, layer, x, rows, width, eps)

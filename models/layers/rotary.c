@@ -15,11 +15,14 @@ static uint64_t heads_of(const ModelAttention *a, char which) {
     return which == 'q' ? a->heads : a->kv_heads;
 }
 
-/* Tables may be wider than what they turn. */
-static PlanDtype dtype_of_product(const ModelWalk *w, uint32_t table) {
-    uint32_t used = plan_graph_stand_in(w->graph, table);
-    bool is_wide = plan_graph_value_at(w->graph, used)->dtype == PLAN_FP32;
-    return is_wide ? PLAN_FP32 : w->graph->dtype;
+static bool is_fp32(const ModelWalk *w, uint32_t value) {
+    uint32_t used = plan_graph_stand_in(w->graph, value);
+    return plan_graph_value_at(w->graph, used)->dtype == PLAN_FP32;
+}
+
+/* Tables may be wider than what they turn, or that wider than they are. */
+static PlanDtype dtype_of_product(const ModelWalk *w, uint32_t x, uint32_t table) {
+    return is_fp32(w, x) || is_fp32(w, table) ? PLAN_FP32 : w->graph->dtype;
 }
 
 static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_t x, uint32_t table,
@@ -32,7 +35,7 @@ static uint32_t times_table(const ModelWalk *w, const ModelAttention *a, uint32_
                       [TABLE_MUL_APART] = model_gradient_is_apart(w, a, which),
                       [TABLE_MUL_STRIDE] = (int64_t)stride};
     return plan_graph_op(w->graph, PLAN_OP_TABLE_MUL, (uint32_t[]){x, table},
-                         dtype_of_product(w, table), elements, dims, NULL);
+                         dtype_of_product(w, x, table), elements, dims, NULL);
 }
 
 /* The two products of a rotation: the input times cosines, its rows as they are given, and the
@@ -56,6 +59,7 @@ typedef struct {
 /* join(-upper half of x, lower half); the views are made in the order of that, or before it. */
 static uint32_t join_turned(const ModelWalk *w, const Halves *h, uint32_t x, bool views_first) {
     uint64_t rows = h->rows, half = h->half, n_half = rows * half, n = 2 * n_half;
+    PlanDtype dtype = is_fp32(w, x) ? PLAN_FP32 : w->graph->dtype;
     int64_t of_upper[] = {[NEGATE_HALF_ROWS] = (int64_t)rows,
                           [NEGATE_HALF_HALF] = (int64_t)half,
                           [NEGATE_HALF_FROM] = (int64_t)half,
@@ -67,11 +71,11 @@ static uint32_t join_turned(const ModelWalk *w, const Halves *h, uint32_t x, boo
                           [JOIN_HALVES_STRIDE] = (int64_t)h->stride};
     uint32_t lower = views_first ? plan_graph_half(w->graph, x, rows, half, false) : PLAN_NONE;
     uint32_t upper = plan_graph_half(w->graph, x, rows, half, true);
-    uint32_t negative = plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, w->graph->dtype,
-                                      n_half, of_upper, NULL);
+    uint32_t negative =
+        plan_graph_op(w->graph, PLAN_OP_NEGATE_HALF, &upper, dtype, n_half, of_upper, NULL);
     lower = views_first ? lower : plan_graph_half(w->graph, x, rows, half, false);
-    return plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower},
-                         w->graph->dtype, n, of_lower, NULL);
+    return plan_graph_op(w->graph, PLAN_OP_JOIN_HALVES, (uint32_t[]){negative, lower}, dtype, n,
+                         of_lower, NULL);
 }
 
 /* Of neighbours each is a half of a row of two. */
@@ -126,12 +130,16 @@ static uint32_t rotate(const ModelWalk *w, const ModelRotary *rotary, const Mode
     return rotary->ends_joined ? join_rest(w, a, y, rest_of(w, whole), which) : y;
 }
 
+static uint32_t as_factor(const ModelWalk *w, const ModelRotary *rotary, uint32_t x) {
+    return rotary->factors_widened ? model_run_widen(w, x) : x;
+}
+
 /* x * cos + half_turned(x) * sin, from left to right. */
 static uint32_t rotate_in_order(const ModelWalk *w, const ModelRotary *rotary,
                                 const ModelAttention *a, uint32_t x, char which) {
-    uint32_t product = times_cosines(w, rotary, a, x, which);
+    uint32_t product = times_cosines(w, rotary, a, as_factor(w, rotary, x), which);
     uint32_t turned = half_turned(w, rotary, a, x, which);
-    uint32_t other = times_sines(w, rotary, a, turned, which);
+    uint32_t other = times_sines(w, rotary, a, as_factor(w, rotary, turned), which);
     return sum_of(w, a, product, other, which);
 }
 
@@ -353,11 +361,17 @@ static void round_both(const ModelWalk *w, uint32_t q, uint32_t k, uint32_t *tur
 /* One Python function rotates both. */
 static void rotate_together(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                             uint32_t *q, uint32_t *k, uint32_t v) {
-    Ends of_q = ends_of(w, rotary, a, *q, 'q'), of_k = ends_of(w, rotary, a, *k, 'k');
+    uint32_t from_q = rotary->is_widened ? model_run_widen(w, *q) : *q;
+    uint32_t from_k = rotary->is_widened ? model_run_widen(w, *k) : *k;
+    Ends of_q = ends_of(w, rotary, a, from_q, 'q'), of_k = ends_of(w, rotary, a, from_k, 'k');
     uint32_t turned_q = rotate_ends(w, rotary, a, &of_q, 'q');
     uint32_t turned_k = rotate_ends(w, rotary, a, &of_k, 'k');
-    if (rotary->is_wide) {
+    if (rotary->is_wide || rotary->is_widened || rotary->factors_widened) {
         round_both(w, *q, *k, &turned_q, &turned_k);
+    }
+    if (from_q != *q) { /* names of that function, too */
+        plan_graph_keep(w->graph, from_q);
+        plan_graph_keep(w->graph, from_k);
     }
     take_names(w->graph, q, k, v, turned_q, turned_k);
 }
@@ -412,33 +426,36 @@ static void rotate_halves(const ModelWalk *w, const ModelRotary *rotary, const M
 
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
-/* The first half of a table's rows, each number twice. */
-static uint32_t each_twice(const ModelWalk *w, uint32_t table, uint64_t turned) {
+uint32_t model_each_twice(const ModelWalk *w, uint32_t table, uint64_t numbers, uint64_t width) {
     int64_t dims[] = {[REPEAT_HEADS_BATCH] = 1,
                       [REPEAT_HEADS_SEQ] = (int64_t)w->seq,
-                      [REPEAT_HEADS_HEADS] = (int64_t)turned / 2,
+                      [REPEAT_HEADS_HEADS] = (int64_t)numbers,
                       [REPEAT_HEADS_REPEATS] = 2,
                       [REPEAT_HEADS_DIM] = 1,
                       [REPEAT_HEADS_APART] = PLAN_REPEATED_INSIDE,
-                      [REPEAT_HEADS_STRIDE] = (int64_t)turned};
+                      [REPEAT_HEADS_STRIDE] = (int64_t)width};
     uint32_t used = plan_graph_stand_in(w->graph, table);
     PlanDtype dtype = (PlanDtype)plan_graph_value_at(w->graph, used)->dtype;
-    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &table, dtype, w->seq * turned, dims,
+    return plan_graph_op(w->graph, PLAN_OP_REPEAT_HEADS, &table, dtype, 2 * w->seq * numbers, dims,
                          NULL);
 }
 
-/* By a function that makes the tables for them first; they go before what it was given. */
+/* By a function that makes the tables for them first, of half of each; they go before what it was
+ * given. */
 static void rotate_pairs(const ModelWalk *w, const ModelRotary *rotary, const ModelAttention *a,
                          uint32_t *q, uint32_t *k, uint32_t v) {
     PlanGraph *graph = w->graph;
     uint64_t turned = rotary->part ? rotary->part : a->head_dim;
     uint32_t given_q = *q, given_k = *k;
     ModelRotary twice = *rotary;
-    twice.cosines = each_twice(w, rotary->cosines, turned);
-    twice.sines = each_twice(w, rotary->sines, turned);
+    twice.cosines = model_each_twice(w, rotary->cosines, turned / 2, turned);
+    twice.sines = model_each_twice(w, rotary->sines, turned / 2, turned);
     (rotary->part ? rotate_parts : rotate_together)(w, &twice, a, q, k, v);
     plan_graph_keep(graph, twice.cosines);
     plan_graph_keep(graph, twice.sines);
+    if (rotary->factors_widened && !is_fp32(w, given_q)) {
+        return; /* they are older than what was rounded */
+    }
     plan_graph_let_go_after(graph, twice.cosines, *k);
     plan_graph_let_go_after(graph, twice.sines, twice.cosines);
     plan_graph_let_go_after(graph, given_q, twice.sines);
@@ -464,7 +481,7 @@ void model_rotate(const ModelWalk *w, const ModelRotary *rotary, const ModelAtte
                   uint32_t *q, uint32_t *k, uint32_t v) {
     if (rotary->is_complex) {
         rotate_complex(w, rotary, a, q, k, v);
-    } else if (rotary->is_paired) {
+    } else if (rotary->is_paired && !rotary->tables_paired) {
         rotate_pairs(w, rotary, a, q, k, v);
     } else if (rotary->part) {
         rotate_parts(w, rotary, a, q, k, v);

@@ -18,7 +18,8 @@ ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
                        .loss_in_place = network->loss_in_place,
                        .no_bias = network->no_bias,
                        .norms_from_one = network->norms_from_one,
-                       .norms_bare = network->norms_bare};
+                       .norms_bare = network->norms_bare,
+                       .norms_centred = network->norms_centred};
 }
 
 ModelWalk model_walk_along(const ModelWalk *w, uint64_t seq) {

@@ -66,7 +66,8 @@ void plan_boundary_enter(PlanGraph *graph, uint32_t module, const uint32_t *argu
     graph->now.units_entered += is_unit(graph, module) && module != 0;
 }
 
-/* Who called holds what was cast for the call until it returns, behind what the call held. */
+/* Who called holds what was cast for the call until it returns, behind what the call held; a tuple
+ * lets go of its last first. */
 static void end_given(PlanGraph *graph, uint32_t enter, uint32_t last_result) {
     GArray *given = graph->now.given;
     while (given->len) {
@@ -76,6 +77,7 @@ static void end_given(PlanGraph *graph, uint32_t enter, uint32_t last_result) {
         }
         uint32_t inside = plan_graph_stand_in(graph, one.name);
         goes_after(graph, inside, last_result);
+        last_result = inside;
         plan_graph_hold_until(graph, one.before, graph->steps.len - 1);
         plan_boundary_stand_for(graph, one.name, one.before);
         goes_after(graph, one.before, inside);

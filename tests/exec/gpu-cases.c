@@ -8,6 +8,10 @@
     " --network-key code=transformers --network-key rope=pairs --network-key rotary_share=0.5 "    \
     "--network-key gate_up=joined --network-key norm_at=both"
 
+#define COHERE                                                                                     \
+    " --network-key code=transformers --network-key rope=pairs --network-key norm_at=once "        \
+    "--network-key norm_weight=centred --network-key logits_scale=0.5"
+
 const GpuCase gpu_cases[] = {
     {"gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2 --optimizer momentum "
      "--optimizer-kernel fused --lr 0.05",
@@ -73,6 +77,7 @@ const GpuCase gpu_cases[] = {
     {"moe-shared -n 1 --sharding none", FP32},
     {"moe-toy -n 2 --network-key code=transformers", FP32},
     {"llama-toy -n 2" PAIRS, FP32},
+    {"llama-toy -n 2" COHERE, FP32},
     {"moe-toy -n 2 --network-key code=transformers" SINKS, FP32},
     {"deepseek-toy -n 2", FP32},
     {"gpt-toy -n 2 --network-key loss=chunked --micro-batch 3", FP32},

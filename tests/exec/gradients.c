@@ -346,6 +346,21 @@ static void pairs(void) {
     gradients_of(network, 2, 2e-3);
 }
 
+/* The same in fp32: a norm of ops for attention and hidden layer side by side, and of those blocks
+ * that look back all the way none that turns; and a Llama otherwise. */
+static void wide_pairs(void) {
+    static const char network[] = "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\n"
+                                  "kv_heads=2\nffn=24\nvocab=11\nseq=9\ncode=transformers\n"
+                                  "rope=pairs\n";
+    g_autofree char *cohere =
+        g_strconcat(network,
+                    "norm_at=once\nnorm_weight=centred\nlogits_scale=0.5\nwindow=3\n"
+                    "global_every=2\nno_rope_every=2\n",
+                    NULL);
+    gradients_of(cohere, 2, 2e-3);
+    gradients_of(network, 2, 2e-3);
+}
+
 /* Whose experts a token goes to all, so that no difference chooses others. */
 static void sinks(void) {
     gradients_of("[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\nkv_heads=2\nvocab=11\n"
@@ -563,6 +578,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/gradients/of sinks, and experts with limits", sinks);
     g_test_add_func("/exec/gradients/of norms without weights", bare_norms);
     g_test_add_func("/exec/gradients/of neighbours that are turned", pairs);
+    g_test_add_func("/exec/gradients/of neighbours that are turned in fp32", wide_pairs);
     g_test_add_func("/exec/gradients/of compiled blocks", compiled);
     g_test_add_func("/exec/gradients/with dropout", dropout);
     g_test_add_func("/exec/gradients/llama", llama);

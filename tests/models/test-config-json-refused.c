@@ -136,6 +136,13 @@ static void bad_configs(void) {
          "full_attention at each 2-th block and sliding_attention elsewhere; block 1 differs"},
         {SMALL("olmo", "\"clip_qkv\": 8.0"), "clip_qkv is not known"},
         {SMALL("glm4", "\"hidden_act\": \"gelu\""), "hidden_act 'gelu' is not known; silu is"},
+        {SMALL("cohere", "\"use_qk_norm\": true"),
+         "a Cohere with use_qk_norm or attention_bias is not known"},
+        {SMALL("cohere2", "\"sliding_window\": null"),
+         "a Cohere 2 whose sliding_window is null is not known"},
+        {SMALL("cohere2", "\"layer_types\": [\"full_attention\"]"),
+         "full_attention at each 4-th block and sliding_attention elsewhere; block 1 differs"},
+        {SMALL("ernie4_5", "\"use_bias\": true"), "an ERNIE 4.5 with use_bias is not known"},
         {SMALL("glm", "\"head_dim\": 16, \"partial_rotary_factor\": 0.2"),
          "of a head's 16 numbers 3 would be turned"},
         {SMALL("apertus", "\"clip_qkv\": null"), "model_type 'apertus' is not known: it has the "

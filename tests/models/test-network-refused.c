@@ -58,8 +58,11 @@ static void bad_files(void) {
          "norm_weight=none\n",
          "n.ini:9: norm_weight = none is known of transformers' own OLMo alone"},
         {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
-         "code=transformers\nrope=pairs\n",
-         "n.ini:10: rope = pairs is known of transformers' own GLM and GLM-4 alone"},
+         "code=transformers\nrope=pairs\nqkv_bias=yes\n",
+         "n.ini:10: rope = pairs is known of transformers' own GLM, GLM-4, Cohere and ERNIE 4.5"},
+        {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
+         "norm_at=once\n",
+         "n.ini:9: norm_weight = centred and norm_at = once are known of transformers' own Cohere"},
         {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
          "rotary_share=0.5\n",
          "n.ini:9: family llama turns a part of each head with rope = pairs alone"},
@@ -142,7 +145,7 @@ static void bad_files(void) {
          "n.ini:9: qk_norm must be none, head or width, not 'heads'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "norm_at=behind\n",
-         "n.ini:9: norm_at must be before, after or both, not 'behind'"},
+         "n.ini:9: norm_at must be before, after, both or once, not 'behind'"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "qk_norm=head\nattention=math\n",
          "n.ini:9: qk_norm = head is known with attention's kernel alone"},
