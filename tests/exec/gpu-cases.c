@@ -107,6 +107,7 @@ const GpuCase gpu_cases[] = {
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
     {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
+    {"gpt-toy -n 2 --sharding none --autocast bf16 --kernels compiled", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --offload params --clip 0.3", BF16},
     {"qwen3-toy -n 2 --param-dtype bf16 --kernels fused --flavour fsdp1", BF16},
     {"neox-toy -n 2 --param-dtype bf16", BF16},
@@ -154,6 +155,8 @@ const GpuCase gpu_cases[] = {
      FP16},
     {"gpt-toy -n 2 --sharding none --autocast fp16 --loss-scale from=300000 --clip 1 "
      "--optimizer momentum --weight-decay 0.1 --lr 0.05",
+     FP16},
+    {"llama-toy -n 1 --sharding none --autocast fp16 --loss-scale dynamic --kernels compiled",
      FP16},
     {"gpt-toy -n 2 --flavour fsdp1 --param-dtype fp16 --loss-scale from=100000 --clip 1", FP16},
     {"llama-toy -n 2 --param-dtype fp16 --loss-scale from=100000 --optimizer-kernel loop", FP16},

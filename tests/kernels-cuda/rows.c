@@ -69,6 +69,7 @@ static void test_row_sum(const DeviceCase *c) {
 /* ---- norms ---------------------------------------------------------------------------------- */
 
 typedef struct {
+    const DeviceCase *narrow; /* of y, r and dy */
     size_t rows, width;
     float *a, *r, *sum, *weight, *bias, *dy, *dsum, *y, *mean, *rstd;
 } Norm;
@@ -88,16 +89,18 @@ static void round_sum(const DeviceCase *c, float *sum, size_t n) {
     memcpy(sum, rounded, n * sizeof *sum);
 }
 
-static Norm new_norm(const DeviceCase *c, size_t rows, size_t width, bool has_r) {
+static Norm new_norm_of_two(const DeviceCase *c, const DeviceCase *narrow, size_t rows,
+                            size_t width, bool has_r) {
     size_t n = rows * width;
-    Norm norm = {.rows = rows,
+    Norm norm = {.narrow = narrow,
+                 .rows = rows,
                  .width = width,
                  .a = device_random(c, n, -1, 2, 1),
-                 .r = device_random(c, n, -1, 1, 2),
+                 .r = device_random(narrow, n, -1, 1, 2),
                  .sum = g_new(float, n),
                  .weight = device_random(c, width, 0.5, 1.5, 3),
                  .bias = device_random(c, width, -1, 1, 4),
-                 .dy = device_random(c, n, -1, 1, 5),
+                 .dy = device_random(narrow, n, -1, 1, 5),
                  .dsum = device_random(c, n, -1, 1, 6),
                  .y = g_new(float, n),
                  .mean = g_new(float, rows),
@@ -110,11 +113,15 @@ static Norm new_norm(const DeviceCase *c, size_t rows, size_t width, bool has_r)
     return norm;
 }
 
+static Norm new_norm(const DeviceCase *c, size_t rows, size_t width, bool has_r) {
+    return new_norm_of_two(c, c, rows, width, has_r);
+}
+
 static void norm_forward(const DeviceCase *c, const Norm *n, bool centered, bool has_r) {
     size_t all = n->rows * n->width;
-    KernelCudaNorm norm = {n->rows, n->width, 1e-5f, c->type};
-    void *sum = has_r ? device_new(c, all) : NULL, *y = device_new(c, all);
-    void *a = device_put(c, n->a, all), *r = has_r ? device_put(c, n->r, all) : NULL;
+    KernelCudaNorm norm = {n->rows, n->width, 1e-5f, c->type, 0, n->narrow->type};
+    void *sum = has_r ? device_new(c, all) : NULL, *y = device_new(n->narrow, all);
+    void *a = device_put(c, n->a, all), *r = has_r ? device_put(n->narrow, n->r, all) : NULL;
     void *weight = device_put(c, n->weight, n->width), *bias = device_put(c, n->bias, n->width);
     float *mean = device_new_floats(n->rows), *rstd = device_new_floats(n->rows);
     if (centered) {
@@ -128,7 +135,7 @@ static void norm_forward(const DeviceCase *c, const Norm *n, bool centered, bool
         DEVICE_OK(kernel_cuda_rmsnorm_forward(device_lane, sum, y, rstd, a, r, weight, &norm));
     }
     device_close_floats("rstd", rstd, n->rstd, n->rows, 4e-6, 0);
-    device_close("y", c, y, n->y, all, 5e-6, 5e-6);
+    device_close("y", n->narrow, y, n->y, all, 5e-6, 5e-6);
     if (has_r) {
         device_equal("sum", c, sum, n->sum, all);
     }
@@ -136,11 +143,11 @@ static void norm_forward(const DeviceCase *c, const Norm *n, bool centered, bool
 
 static void norm_backward(const DeviceCase *c, const Norm *n, bool centered, bool has_dsum) {
     size_t all = n->rows * n->width;
-    KernelCudaNorm norm = {n->rows, n->width, 1e-5f, c->type};
+    KernelCudaNorm norm = {n->rows, n->width, 1e-5f, c->type, 0, n->narrow->type};
     g_autofree float *dx = g_new(float, all), *dw = g_new(float, n->width);
     g_autofree float *db = g_new(float, n->width);
     void *got_dx = device_new(c, all), *got_dw = device_new(c, n->width);
-    void *got_db = device_new(c, n->width), *dy = device_put(c, n->dy, all);
+    void *got_db = device_new(c, n->width), *dy = device_put(n->narrow, n->dy, all);
     void *dsum = has_dsum ? device_put(c, n->dsum, all) : NULL, *x = device_put(c, n->sum, all);
     void *weight = device_put(c, n->weight, n->width);
     float *mean = device_put_floats(n->mean, n->rows), *rstd = device_put_floats(n->rstd, n->rows);
@@ -186,6 +193,23 @@ static void test_wide_norms(void) {
         g_auto(Norm) norm = new_norm(&c, sizes[way / 2][0], sizes[way / 2][1], more);
         norm_forward(&c, &norm, centered, more);
         norm_backward(&c, &norm, centered, more);
+    }
+}
+
+/* All in fp32, but what comes into a sum and what is made of it in 16 bits. The widest rows are
+ * held forward alone. */
+static void test_norms_of_two_types(const DeviceCase *c) {
+    static const size_t sizes[][2] = {{540, 1040}, {270, 2080}};
+    DeviceCase wide = {KERNEL_CUDA_F32, c->shift, 0};
+    for (unsigned way = 0; way < 4 * (G_N_ELEMENTS(shapes) + G_N_ELEMENTS(sizes)); way++) {
+        bool centered = way & 1, more = way & 2, is_wide = way / 4 >= G_N_ELEMENTS(shapes);
+        const size_t *size = is_wide ? sizes[way / 4 - G_N_ELEMENTS(shapes)] : shapes[way / 4];
+        if ((centered && size[1] == 1) || c->type == KERNEL_CUDA_F32 || (is_wide && c->shift)) {
+            continue;
+        }
+        g_auto(Norm) norm = new_norm_of_two(&wide, c, size[0], size[1], more);
+        norm_forward(&wide, &norm, centered, more);
+        norm_backward(&wide, &norm, centered, more);
     }
 }
 
@@ -468,6 +492,7 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/reduce/row-sum", test_row_sum);
     DEVICE_TEST("/kernels-cuda/norm/all", test_norms);
     DEVICE_TEST_ONCE("/kernels-cuda/norm/wide", test_wide_norms);
+    DEVICE_TEST("/kernels-cuda/norm/two-types", test_norms_of_two_types);
     DEVICE_TEST("/kernels-cuda/norm/narrow", test_narrow_norms);
     DEVICE_TEST("/kernels-cuda/norm/parts", test_norm_parts);
     DEVICE_TEST("/kernels-cuda/loss/softmax", test_softmax);

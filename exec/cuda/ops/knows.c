@@ -1,8 +1,8 @@
 /* exec/cuda/ops/knows.c - which ops the device can do, and why not the others.
  *
- * A kernel takes its numbers in one type, statistics and angles in fp32; copies, casts and the sum
- * of two tensors of one size take two. Where a plan mixes them elsewhere, it is refused before it
- * begins.
+ * A kernel takes its numbers in one type, statistics and angles in fp32; copies, casts, norms and
+ * the sum of two tensors of one size take two. Where a plan mixes them elsewhere, it is refused
+ * before it begins.
  */
 #include "exec/cuda/ops/launch.h"
 #include "exec/cuda/ops/traced.h"
@@ -92,6 +92,15 @@ static bool is_made_wide(const PlanRole *role, const PlanOp *op, const char *slo
            role->buffers[made].dtype == PLAN_FP32;
 }
 
+static bool is_norm(PlanOpKind kind) {
+    switch (kind) {
+        EXEC_NORM_OPS(EXEC_CASE)
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Angles are worked out in fp32 alone, and so are complex numbers. */
 static bool makes_angles(PlanOpKind kind) {
     return kind == PLAN_OP_ROPE_FREQUENCIES || kind == PLAN_OP_OUTER || kind == PLAN_OP_COS ||
@@ -124,6 +133,27 @@ static bool widens(const PlanRole *role, const PlanOp *op) {
                         : is_wide[0] || is_wide[1]);
 }
 
+/* A norm of fp32 under autocast: a product's share of the sum that is normed, and what is made of
+ * it, may be of 16 bits. */
+static bool norms_wide(const PlanRole *role, const PlanOp *op) {
+    static const char *const may_be_narrow[] = {"r", "y", "dy", NULL};
+    const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
+    int narrow = -1;
+    for (uint32_t i = 0; i < op->n_operands && is_norm((PlanOpKind)op->kind); i++) {
+        uint32_t buffer = plan_op_buffer(role, op, i);
+        if (buffer == PLAN_NONE) {
+            continue;
+        }
+        int mine = role->buffers[buffer].dtype;
+        bool is_free = g_strv_contains(may_be_narrow, info->slots[i].name);
+        if (is_free ? narrow >= 0 && mine != narrow : mine != PLAN_FP32) {
+            return false;
+        }
+        narrow = is_free ? mine : narrow;
+    }
+    return is_norm((PlanOpKind)op->kind);
+}
+
 /* Heads that lie one behind the other, cast on the way into rows of tokens. */
 static bool casts_heads(const PlanRole *role, const PlanOp *op) {
     return op->kind == PLAN_OP_HEADS_COPY && plan_op_dims(role, op)[HEADS_COPY_BACK];
@@ -131,7 +161,8 @@ static bool casts_heads(const PlanRole *role, const PlanOp *op) {
 
 static bool types_fit(const PlanRole *role, const PlanOp *op, GError **error) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    bool any = mixes_types((PlanOpKind)op->kind) || widens(role, op) || casts_heads(role, op);
+    bool any = mixes_types((PlanOpKind)op->kind) || widens(role, op) || norms_wide(role, op) ||
+               casts_heads(role, op);
     int type = -1;
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const PlanSlot *slot = &info->slots[plan_op_slot_of(info, op->n_operands, i)];

@@ -7,13 +7,18 @@
 namespace cu {
 
 /* What backward does, whoever holds its rows. */
-template <typename T> struct Backward {
+template <typename T, typename S> struct Backward {
     T *dx;
     float *dweight, *dbias; /* parts: [blocks, width]; may be NULL */
-    const T *dsum, *dy, *x, *weight;
+    const T *dsum;
+    const S *dy;
+    const T *x, *weight;
     const float *mean, *rstd;
     size_t rows, width, x_row;
 };
+
+/* Pieces a thread has registers for: those of two types are larger. */
+template <typename T, typename S> constexpr int MOST_ITEMS = sizeof(T) == sizeof(S) ? ITEMS : 2;
 
 /* ---- sums of columns ------------------------------------------------------------------------ */
 
@@ -68,12 +73,12 @@ template <int V, int N, int KINDS> struct Sums<V, N, KINDS, true> {
 
 /* ---- a row ---------------------------------------------------------------------------------- */
 
-template <typename T, bool CENTERED, int N> struct BackwardSums {
-    static constexpr int KINDS = CENTERED ? 2 : 1;
-    static constexpr bool SHARED = N * VECTOR<T> > 16; /* elements a thread */
-    typedef Sums<VECTOR<T>, N, KINDS, SHARED> Of;
+template <typename T, typename S, bool CENTERED, int N> struct BackwardSums {
+    static constexpr int KINDS = CENTERED ? 2 : 1, V = VECTOR<T, S>;
+    static constexpr bool SHARED = N * V > 16; /* elements a thread */
+    typedef Sums<V, N, KINDS, SHARED> Of;
     static constexpr size_t shared_bytes(unsigned threads) {
-        return SHARED ? (size_t)KINDS * N * VECTOR<T> * threads * sizeof(float) : 0;
+        return SHARED ? (size_t)KINDS * N * V * threads * sizeof(float) : 0;
     }
 };
 
@@ -109,38 +114,40 @@ static __device__ void two_row_sums(float *x, float *y, unsigned turn) {
 }
 
 /* What this thread reads of a row, as it lies. */
-template <typename T, bool CENTERED, int N> struct BackwardRow {
-    typename Held<T>::Piece dy[N], x[N];
+template <typename T, typename S, bool CENTERED, int N> struct BackwardRow {
+    using H = Held<T, S>;
+    typename H::Narrow dy[N];
+    typename H::Piece x[N];
     float mean, rstd;
     /* `at`: this thread's first element of it, in dy. */
-    __device__ void get(const Backward<T> &b, size_t row, size_t at) {
-        const T *from = b.x + row * b.x_row + Held<T>::column(0);
+    __device__ void get(const Backward<T, S> &b, size_t row, size_t at) {
+        const T *from = b.x + row * b.x_row + H::column(0);
         mean = CENTERED ? b.mean[row] : 0.0f;
         rstd = b.rstd[row];
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            if (Held<T>::has(k, b.width)) {
-                dy[k] = Held<T>::get(b.dy + at + Held<T>::offset(k));
-                x[k] = Held<T>::get(from + Held<T>::offset(k));
+            if (H::has(k, b.width)) {
+                dy[k] = H::get(b.dy + at + H::offset(k));
+                x[k] = H::get(from + H::offset(k));
             }
         }
     }
 };
 
 /* What a thread holds while its block goes from row to row. */
-template <typename T, bool CENTERED, int N> struct BackwardHeld {
-    using H = Held<T>;
+template <typename T, typename S, bool CENTERED, int N> struct BackwardHeld {
+    using H = Held<T, S>;
     static constexpr int V = H::V;
-    static constexpr bool KEEPS = N < ITEMS; /* what registers have room for beside two rows */
-    typename BackwardSums<T, CENTERED, N>::Of sums;
+    static constexpr bool KEEPS = sizeof(typename H::Piece[N]) < ITEMS * 16; /* beside two rows */
+    typename BackwardSums<T, S, CENTERED, N>::Of sums;
     typename H::Piece w[N], more[N];
-    BackwardRow<T, CENTERED, N> now, next;
+    BackwardRow<T, S, CENTERED, N> now, next;
 
-    static __device__ typename H::Piece get_weight(const Backward<T> &b, int k) {
+    static __device__ typename H::Piece get_weight(const Backward<T, S> &b, int k) {
         return b.weight ? H::get(b.weight + H::column(k)) : H::all(1);
     }
 
-    __device__ void begin(const Backward<T> &b) {
+    __device__ void begin(const Backward<T, S> &b) {
 #pragma unroll
         for (int k = 0; KEEPS && k < N; k++) {
             if (H::has(k, b.width)) {
@@ -151,7 +158,7 @@ template <typename T, bool CENTERED, int N> struct BackwardHeld {
     }
 
     /* What else flows into the row, before it is waited for. */
-    __device__ void get_more(const Backward<T> &b, size_t start) {
+    __device__ void get_more(const Backward<T, S> &b, size_t start) {
         if (KEEPS && b.dsum && b.dx) {
 #pragma unroll
             for (int k = 0; k < N; k++) {
@@ -163,7 +170,7 @@ template <typename T, bool CENTERED, int N> struct BackwardHeld {
     }
 
     /* The row's part in the sums of columns, and this thread's in the row's sums. */
-    __device__ void add_up(const Backward<T> &b, float *sum_g, float *sum_gh) {
+    __device__ void add_up(const Backward<T, S> &b, float *sum_g, float *sum_gh) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (H::has(k, b.width)) {
@@ -187,7 +194,7 @@ template <typename T, bool CENTERED, int N> struct BackwardHeld {
     }
 
     /* dx = rstd g + (off - h slope), with h = (x - mean) rstd */
-    __device__ void put(const Backward<T> &b, size_t start, float off, float slope) {
+    __device__ void put(const Backward<T, S> &b, size_t start, float off, float slope) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (b.dx && H::has(k, b.width)) {
@@ -208,7 +215,7 @@ template <typename T, bool CENTERED, int N> struct BackwardHeld {
         }
     }
 
-    __device__ void put_sums(const Backward<T> &b) {
+    __device__ void put_sums(const Backward<T, S> &b) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (H::has(k, b.width)) {

@@ -17,10 +17,12 @@ enum {
     ROW_THREADS = 512, /* most threads to a row */
 };
 
-/* This thread's pieces of a row: piece `item` begins at column(item), if the row has it. */
-template <typename T> struct Held {
-    static constexpr int V = VECTOR<T>;
+/* This thread's pieces of a row: piece `item` begins at column(item), if the row has it. They are
+ * of T, or of S, which may be narrower. */
+template <typename T, typename S = T> struct Held {
+    static constexpr int V = VECTOR<T, S>;
     typedef Raw<V, T> Piece;
+    typedef Raw<V, S> Narrow;
     static __device__ bool has(int item, size_t width) {
         return column(item) < (unsigned)width;
     }
@@ -31,7 +33,7 @@ template <typename T> struct Held {
     static __device__ unsigned offset(int item) {
         return (unsigned)item * blockDim.x * V;
     }
-    static __device__ Piece get(const T *at) {
+    template <typename U> static __device__ Raw<V, U> get(const U *at) {
         return load_raw<V>(at);
     }
     static __device__ Piece all(float number) {
@@ -55,6 +57,17 @@ inline __device__ size_t first_row() {
 
 inline bool aligned(const void *at) {
     return (uintptr_t)at % 16 == 0;
+}
+
+/* Calls f with numbers of the types that are meant: of x and all else, and of y, r and dy. */
+template <typename F> KernelCudaFault with_norm_types(const KernelCudaNorm *norm, F f) {
+    if (norm->type == KERNEL_CUDA_F32 && norm->narrow == KERNEL_CUDA_BF16) {
+        return f(float(), __nv_bfloat16());
+    }
+    if (norm->type == KERNEL_CUDA_F32 && norm->narrow == KERNEL_CUDA_F16) {
+        return f(float(), __half());
+    }
+    return with_type(norm->type, [&](auto t) { return f(t, t); });
 }
 
 /* Threads to a row that hold it in so many items. */

@@ -16,7 +16,8 @@ typedef struct {
     size_t rows, width;
     float eps;
     KernelCudaType type;
-    size_t row; /* elements from a row of x (forward: of a) to the next; 0: width */
+    size_t row;            /* elements from a row of x (forward: of a) to the next; 0: width */
+    KernelCudaType narrow; /* beside type F32, if it is of 16 bits, that of y, r and dy alone */
 } KernelCudaNorm;
 
 /* x = a + r, written to sum (rounded to the type before it is normed), or a alone where r and sum
