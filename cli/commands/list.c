@@ -16,18 +16,20 @@
 #include "trace/json.h"
 
 static const CliCommand command = {
-    .words = "[networks | clusters | NAME]",
+    .words = "[networks | clusters | NAME | PART]",
     .most = 1,
-    .give = "networks, clusters, nothing for both, or one name of them for its file",
+    .give = "networks, clusters, nothing for both, a part of names, or one name for its file",
     .summary =
         "Lists the networks and the clusters that can be named: those that come with foreshard, "
-        "and those in $FORESHARD_DATA. Of one NAME it prints the file, to begin one of your own "
-        "with; what a cluster has of others that it is like is written out in it.",
+        "and those in $FORESHARD_DATA; with a PART of names, as h100, those that have it. Of one "
+        "NAME it prints the file, to begin one of your own with; what a cluster has of others that "
+        "it is like is written out in it.",
     .examples =
         "Examples:\n"
         "  foreshard list\n"
         "  foreshard list clusters\n"
         "  foreshard list networks --names\n"
+        "  foreshard list qwen\n"
         "  foreshard list a100-p4d -o ours.ini\n\n"
         "Exit status: 0 listed; 1 the file cannot be written; 2 there is no such list or name, or "
         "a file cannot be read.",
@@ -112,9 +114,25 @@ typedef enum {
     AS_CSV
 } Form;
 
-static bool show_list(const List *list, Form form, JsonBuilder *json, GError **error) {
-    g_auto(GStrv) names = cli_data_names(list->kind);
-    if (form == AS_TEXT) {
+/* part: of the names; NULL: all are shown. */
+static char **names_of(const List *list, const char *part) {
+    char **all = cli_data_names(list->kind);
+    guint kept = 0;
+    for (char **name = all; *name; name++) {
+        if (part && !strstr(*name, part)) {
+            g_free(*name);
+        } else {
+            all[kept++] = *name;
+        }
+    }
+    all[kept] = NULL;
+    return all;
+}
+
+/* A list with nothing in it has no heading. */
+static bool show_list(const List *list, char **names, Form form, JsonBuilder *json,
+                      GError **error) {
+    if (form == AS_TEXT && *names) {
         printf("%s\n", list->what);
     }
     bool is_built = form == AS_JSON || form == AS_CSV;
@@ -150,18 +168,27 @@ static int complain_of(const char *what) {
                         *near != '\0' ? near : "; give ", *near != '\0' ? "" : command.give);
 }
 
-/* what: NULL for all. */
+static bool is_list(const char *what) {
+    bool is = false;
+    for (unsigned i = 0; what && i < G_N_ELEMENTS(lists); i++) {
+        is |= g_str_equal(what, lists[i].what);
+    }
+    return is;
+}
+
+/* what: a list, or a part of names; NULL for all. */
 static int list_all(const char *what, Form form) {
-    bool any = false;
+    bool any = false, is_whole = is_list(what);
     g_autoptr(JsonBuilder) json = json_builder_new();
     json_builder_begin_object(json);
     for (unsigned i = 0; i < G_N_ELEMENTS(lists); i++) {
         g_autoptr(GError) error = NULL;
-        if (what && !g_str_equal(what, lists[i].what)) {
+        if (is_whole && !g_str_equal(what, lists[i].what)) {
             continue;
         }
-        any = true;
-        if (!show_list(&lists[i], form, json, &error)) {
+        g_auto(GStrv) names = names_of(&lists[i], is_whole ? NULL : what);
+        any |= is_whole || !what || *names;
+        if (!show_list(&lists[i], names, form, json, &error)) {
             return cli_complain(CLI_BAD_INPUT, "%s", error->message);
         }
     }
@@ -243,7 +270,7 @@ int cmd_list(int argc, char **argv) {
                             "--json is for lists, not for %s; leave one of them away",
                             list ? "the file of one name" : "--names");
     }
-    if (csv && (json || list || names || !what)) {
+    if (csv && (json || list || names || !is_list(what))) {
         return cli_complain(CLI_BAD_INPUT,
                             "--csv is of one list, networks or clusters, without --json or "
                             "--names, as in: foreshard list clusters --csv");

@@ -334,6 +334,12 @@ static char *known_within(const ModelConfig *c) {
                 : g_strdup("");
 }
 
+static bool is_of_deepspeed(const ModelConfig *c) {
+    return json_object_has_member(c->fields, "zero_optimization") ||
+           json_object_has_member(c->fields, "train_batch_size") ||
+           json_object_has_member(c->fields, "train_micro_batch_size_per_gpu");
+}
+
 /* NULL with an error that lists those that are known. */
 static const Type *find_type(const ModelConfig *c) {
     const char *model_type = model_config_text(c, "model_type", NULL);
@@ -348,6 +354,12 @@ static const Type *find_type(const ModelConfig *c) {
     if (!model_type && json_object_has_member(c->fields, "model_type")) {
         model_config_refuse(c, "the field 'model_type' must be a text; it is one of %s",
                             known->str);
+        return NULL;
+    }
+    if (!model_type && is_of_deepspeed(c)) {
+        model_config_refuse(c, "these are DeepSpeed's settings; name the network (its "
+                               "config.json), and give them as options: docs/hugging-face.md "
+                               "translates them");
         return NULL;
     }
     if (!model_type) {

@@ -33,10 +33,12 @@ static bool parameters_are_used_inside(const PlanRun *run, GError **error) {
                 !is_inside(run, op->module, run->unit_of_parameter[p])) {
                 return refuse(error,
                               "module %s uses %s, which belongs to unit %s and is sharded there; "
-                              "wrap them together, or untie them",
+                              "set %s, or untie them (tied = no in the network)",
                               plan_graph_module_at(graph, op->module)->name,
                               plan_graph_parameter_at(graph, p)->name,
-                              name_of_unit(run, run->unit_of_parameter[p]));
+                              name_of_unit(run, run->unit_of_parameter[p]),
+                              run->strategy->wrap_ends != PLAN_ENDS_ROOT ? "wrap_ends=root"
+                                                                         : "wrap=whole");
             }
         }
     }

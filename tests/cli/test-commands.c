@@ -285,6 +285,12 @@ static void lists(void) {
     expect("list clusters", 0, "  dgx-h100             128 ranks: 16 nodes of 8 x H100", "");
     expect("list networks --names", 0, "\ngpt2\ngpt2-large\n", "");
     expect("list nothing", 2, "", "there is no list of 'nothing'");
+    g_auto(Result) part = run("list h100");
+    g_assert_cmpint(part.status, ==, 0);
+    g_assert_true(g_str_has_prefix(part.out, "clusters\n  dgx-h100 "));
+    g_assert_nonnull(strstr(part.out, "\n  h100-p5 "));
+    g_assert_null(strstr(part.out, "a100"));
+    expect("list h100 --csv", 2, "", "--csv is of one list");
     expect("list a100-p4d", 0, "\nnic_gb_per_s = 6.25\n", "");
     expect("list gpt2 -o own.ini", 0, "", "");
     expect("plan own.ini", 0, "own, ", "");

@@ -168,6 +168,8 @@ static void files_of_other_programs(void) {
     expect("plan mine.safetensors", 2, "", "these are weights; name the config.json");
     expect("plan accelerate.yaml", 2, "", "a trainer's settings; name the network (its config");
     expect("plan titan.toml", 2, "", "docs/hugging-face.md and docs/own-run.md translate them");
+    write_file("ds.json", "{\"zero_optimization\": {\"stage\": 3}}");
+    expect("plan ds.json", 2, "", "these are DeepSpeed's settings; name the network (its config");
     expect("plan gpt-toy --strategy accelerate.yaml", 2, "", "docs/hugging-face.md translates");
     expect("plan gpt-toy --strategy titan.toml", 2, "", "docs/own-run.md torchtitan's and a");
     expect("plan gpt-toy --strategy mine.py", 2, "", "a strategy is an ini file, as foreshard");
@@ -294,7 +296,8 @@ static void slips(void) {
     expect("predict gpt2 -micro-batch 3", 2, "",
            "Unknown option -micro-batch; did you mean --micro");
     expect("list gpt9", 2, "", "nor a network or cluster of that name; did you mean gpt2?");
-    expect("list dgx", 2, "", "; did you mean dgx-h100 or v100-dgx?");
+    expect("list dgx", 0, "\n  dgx-h100             128 ranks: 16 nodes of 8 x H100", "");
+    expect("list dgx-h200", 2, "", "; did you mean h200-p5e, h200-node or h200-kempner?");
     expect("predict gpt2 --steps 4k", 2, "", " for --steps; give a whole number");
     expect("collectives --bytes 64MiB", 2, "", " for --bytes; give a number without a unit");
     write_file("cut.json", "{\"model_type\": \"llama\",\n");
