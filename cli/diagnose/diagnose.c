@@ -68,6 +68,7 @@ static CliRemedy compared(const CliDiagnosis *diagnosis, CliRemedy remedy,
     remedy.retries = with->alloc_retries;
     remedy.n_steps = with->n_steps;
     remedy.step_ns = (double)(with->median_step_ns - base->median_step_ns);
+    remedy.whole_ns = (double)base->median_step_ns;
     remedy.reserved_bytes = (double)with->peak_reserved_bytes - (double)base->peak_reserved_bytes;
     for (unsigned i = 0; i < PLAN_N_CATEGORIES; i++) {
         remedy.category_bytes[i] = (double)sim_category_bytes(with->peak.by_sub, i) -
@@ -162,12 +163,17 @@ static void try_uneven(CliDiagnosis *diagnosis) {
 static void add_wait(CliDiagnosis *diagnosis, TraceIdle idle, const char *cause,
                      const char *remedy) {
     const TraceIdleBook *book = &diagnosis->idle;
+    double n = MAX(1, book->n_steps), all_ns = (double)book->busy_ns;
+    for (unsigned i = 0; i < TRACE_N_IDLES; i++) {
+        all_ns += (double)book->idle_ns[i];
+    }
     CliRemedy wait = {
         .cause = cause,
         .remedy = remedy,
         .price = CLI_PRICE_MACHINE,
         .fits = true,
-        .step_ns = -(double)book->idle_ns[idle] / MAX(1, book->n_steps),
+        .step_ns = -(double)book->idle_ns[idle] / n,
+        .whole_ns = all_ns / n,
     };
     g_array_append_val(diagnosis->remedies, wait);
 }
@@ -221,13 +227,18 @@ static double weight(const CliRemedy *remedy) {
     return weights[remedy->price];
 }
 
+/* Of the step; what is measured and what is predicted are parts of different ones. */
+static double saved_share(const CliRemedy *remedy) {
+    return remedy->whole_ns > 0 ? -remedy->step_ns / remedy->whole_ns : 0;
+}
+
 static int compare_causes(gconstpointer a, gconstpointer b, gpointer data) {
     const CliDiagnosis *diagnosis = data;
     const GArray *remedies = diagnosis->remedies;
     guint i = *(const guint *)a, k = *(const guint *)b;
     const CliRemedy *x = &g_array_index(remedies, CliRemedy, i);
     const CliRemedy *y = &g_array_index(remedies, CliRemedy, k);
-    double by_x = -x->step_ns * weight(x), by_y = -y->step_ns * weight(y);
+    double by_x = saved_share(x) * weight(x), by_y = saved_share(y) * weight(y);
     return by_x != by_y ? (by_x < by_y) - (by_x > by_y) : (i > k) - (i < k);
 }
 
@@ -249,10 +260,9 @@ static void leave_first_of_each(CliDiagnosis *diagnosis) {
 #define LEAST_SAVED 0.02
 
 static void find_causes(CliDiagnosis *diagnosis) {
-    double least_ns = LEAST_SAVED * (double)diagnosis->base->median_step_ns;
     for (guint i = 0; i < diagnosis->remedies->len; i++) {
         const CliRemedy *remedy = &g_array_index(diagnosis->remedies, CliRemedy, i);
-        if (remedy->cause != NULL && remedy->fits && -remedy->step_ns >= least_ns) {
+        if (remedy->cause != NULL && remedy->fits && saved_share(remedy) >= LEAST_SAVED) {
             g_array_append_val(diagnosis->causes, i);
         }
     }

@@ -51,6 +51,8 @@ typedef struct {
     uint64_t retries; /* how often the allocator then gives memory back, */
     unsigned n_steps; /* in so many steps */
     double step_ns;
+    double whole_ns; /* the step that this is a part of: the predicted one; of a wait that was
+                      * measured, the measured one */
     double reserved_bytes;
     double category_bytes[PLAN_N_CATEGORIES]; /* at the peak of allocated */
 } CliRemedy;

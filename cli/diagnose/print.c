@@ -279,7 +279,6 @@ char *cli_diagnosis_verdict(const CliDiagnosis *diagnosis) {
 
 static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
     g_autofree char *verdict = cli_diagnosis_verdict(diagnosis);
-    double step_ns = (double)diagnosis->base->median_step_ns;
     g_string_append_printf(text, "7. bottleneck: %s\n", verdict);
     for (guint i = 0; diagnosis->ways_to_fit != NULL && i < diagnosis->ways_to_fit->len; i++) {
         const CliWay *way = &g_array_index(diagnosis->ways_to_fit, CliWay, i);
@@ -299,7 +298,7 @@ static void append_causes(GString *text, const CliDiagnosis *diagnosis) {
         };
         g_autofree char *saved = time_text(-remedy->step_ns, false);
         g_string_append_printf(text, "   %u. %s: %s a step (%.1f %%) saved by %s", i + 1,
-                               remedy->cause, saved, -100 * remedy->step_ns / step_ns,
+                               remedy->cause, saved, -100 * remedy->step_ns / remedy->whole_ns,
                                prices[remedy->price]);
         append_room(text, ", but with ", remedy->fits, remedy->retries, remedy->n_steps);
         g_string_append_c(text, '\n');

@@ -339,11 +339,37 @@ static void diagnoses_of_too_much(void) {
            "not possible: V100-SXM2-32GB cannot compute in bf16", "");
 }
 
+/* The first group; NULL: it does not match. Transfer full. */
+static char *found(const char *pattern, const char *text) {
+    g_autoptr(GRegex) regex = g_regex_new(pattern, 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    return g_regex_match(regex, text, 0, &match) ? g_match_info_fetch(match, 1) : NULL;
+}
+
+/* What a measured step waited for is a share of that step, not of the one that is predicted, here
+ * on a machine of another kind. */
+static void measured_waits(void) {
+    expect("run gpt-toy -n 2 --trace measured.trace", 0, "step time", "");
+    g_auto(Result) result = run("diagnose measured.trace --cluster dgx-h100");
+    g_assert_cmpint(result.status, ==, 0);
+    g_autofree char *said = unbroken(result.out);
+    g_autofree char *gaps = found("gaps between kernels +([0-9.]+) %", said);
+    g_autofree char *saved =
+        found("kernels start late on their lanes: [0-9.]+ [a-z]+ a step \\(([0-9.]+) %\\)", said);
+    g_assert_nonnull(gaps);
+    if (saved != NULL) { /* not so where four others save more, or hardly anything waits */
+        g_assert_cmpstr(saved, ==, gaps);
+    } else {
+        g_assert_true(g_ascii_strtod(gaps, NULL) < 2 || strstr(said, " 4. ") != NULL);
+    }
+}
+
 int main(int argc, char **argv) {
     shell_init(&argc, &argv);
     g_test_add_func("/cli/diagnoses/ways with adapters", ways_with_adapters);
     g_test_add_func("/cli/diagnoses/ways of fewer bits", ways_of_fewer_bits);
     g_test_add_func("/cli/diagnoses/unequal ranks", unequal_ranks);
+    g_test_add_func("/cli/diagnoses/measured waits", measured_waits);
     g_test_add_func("/cli/diagnoses/stages against one batch", stages_against_one_batch);
     g_test_add_func("/cli/diagnoses/what is left to turn", what_is_left_to_turn);
     g_test_add_func("/cli/diagnoses/idle keys are not tried", idle_keys_are_not_tried);
