@@ -20,6 +20,12 @@ char **explain_settings_called(const char *word);
 /* Every name, a line for what those in it are about. Transfer full. */
 char *explain_list_names(const CliSubject *subject);
 
+/* What the rows' rank is played on, where nodes are of several kinds. */
+static inline const ModelCluster *explain_node(const CliSubject *subject) {
+    const ModelCluster *cluster = subject->cluster;
+    return model_cluster_node(cluster, subject->summary->rank / cluster->topology_gpus_per_node);
+}
+
 /* "in backward of unit blocks.0 (instruction 1072)". */
 char *explain_place(const CliSubject *subject, uint32_t instruction);
 

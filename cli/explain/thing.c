@@ -156,21 +156,22 @@ static const PlanOp *plan_op_of(const CliSubject *subject, uint32_t number) {
 static void append_kernel_cost(GString *text, const CliSubject *subject, const PlanOp *op) {
     const PlanRole *role = &subject->plan->roles[subject->summary->role];
     PlanOpWork work = plan_op_work(role, op);
+    const ModelCluster *node = explain_node(subject);
     SimStrategy strategy = {.plan = subject->plan};
-    SimKernels kernels = sim_kernels_chosen(&strategy, role, subject->cluster);
+    SimKernels kernels = sim_kernels_chosen(&strategy, role, node);
     SimComputeCost cost;
     g_string_append_printf(text, "work: %.6e operations, %.6e bytes to and from memory\n",
                            work.flops, work.bytes);
-    if (!sim_compute_cost(subject->cluster, role, op, kernels, &cost)) {
-        g_string_append_printf(text, "%s cannot compute in its dtype\n", subject->cluster->name);
+    if (!sim_compute_cost(node, role, op, kernels, &cost)) {
+        g_string_append_printf(text, "%s cannot compute in its dtype\n", node->name);
         return;
     }
     g_string_append_printf(text,
                            "predicted alone on %s: gap %.6f ms + the larger of arithmetic %.6f ms "
                            "and memory traffic %.6f ms = %.6f ms (longer below where collectives "
                            "run at the same time)\n",
-                           subject->cluster->name, ms(cost.overhead_ns), ms(cost.flops_ns),
-                           ms(cost.bytes_ns), ms((double)sim_compute_time(&cost)));
+                           node->name, ms(cost.overhead_ns), ms(cost.flops_ns), ms(cost.bytes_ns),
+                           ms((double)sim_compute_time(&cost)));
 }
 
 static void append_collective_cost(GString *text, const CliSubject *subject, const PlanOp *op) {

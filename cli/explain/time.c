@@ -160,9 +160,10 @@ static double python_us(const CliSubject *subject) {
         return 0;
     }
     const PlanRole *role = &subject->plan->roles[subject->summary->role];
+    const ModelCluster *node = explain_node(subject);
     SimStrategy strategy = {.plan = subject->plan};
-    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(&strategy, role, subject->cluster);
-    SimKernels kernels = sim_kernels_chosen(&strategy, role, subject->cluster);
+    g_autoptr(SimIssueCosts) costs = sim_issue_costs_new(&strategy, role, node);
+    SimKernels kernels = sim_kernels_chosen(&strategy, role, node);
     double us = 0;
     for (uint32_t i = 0; i < role->n_instrs[PLAN_SECTION_STEADY]; i++) {
         const PlanInstr *instr = &role->sections[PLAN_SECTION_STEADY][i];
@@ -172,7 +173,7 @@ static double python_us(const CliSubject *subject) {
             SimComputeCost cost;
             us += (double)sim_issue_cost(costs, instr) / 1e3 -
                   (collective ? costs->collective_us : costs->launch_us);
-            if (!collective && sim_compute_cost(subject->cluster, role, op, kernels, &cost)) {
+            if (!collective && sim_compute_cost(node, role, op, kernels, &cost)) {
                 us += (double)sim_issue_further_cost(costs, op->kind, cost.kernels) / 1e3;
             }
         }
@@ -199,7 +200,7 @@ void explain_host(GString *text, const CliSubject *subject) {
                         "unknown; give --cluster\n");
         return;
     }
-    const ModelCluster *cluster = subject->cluster;
+    const ModelCluster *cluster = explain_node(subject);
     double f = cluster->host_cpu_factor;
     const struct {
         const char *name;

@@ -275,6 +275,21 @@ def check_examples(run):
     return said + ([] if status == 0 and 'grad-op             98' in out else [out + err])
 
 
+def check_kinds_of_nodes(run):
+    """Costs are those of the node that the rows' rank is on, of whichever kind."""
+    with open(os.path.join(run.folder, 'kinds.ini'), 'w', encoding='utf-8') as file:
+        file.write('[cluster]\nlike = dgx-h100\n[nodes old]\nat = 1\nlike = a100-p4de\nhost.cpu_factor = 3\n')
+    words = ['gpt2', '-n', '16', '--cluster', './kinds.ini', '--network-key', 'layers=3', '--micro-batch', '8',
+             '--flavour', 'fsdp2']
+    figures = run.json('predict', *words)
+    said = []
+    for key in ('host_ms', 'compute_ms', 'step_ms', 'mfu'):
+        value = run.json('explain', key, *words)['numbers'][key]['value']
+        if abs(value / figures[key] - 1) > 1e-5:
+            said.append('%s %s, not %s' % (key, value, figures[key]))
+    return said
+
+
 def check_refusals(run):
     said = []
     for words, wanted in ((('explain',), 'give what to explain'),
@@ -317,6 +332,7 @@ def main():
         tap.case('what stays whole after forward', check_what_stays_whole(run))
         tap.case('settings', check_settings(run))
         tap.case('examples', check_examples(run))
+        tap.case('kinds of nodes', check_kinds_of_nodes(run))
         tap.case('refusals', check_refusals(run))
     return tap.finish()
 
