@@ -13,10 +13,6 @@ static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, 
         why = "is planned only for torchtitan's experts, not transformers'; set code = own";
     } else if (n->experts % s->expert) {
         why = "does not divide the experts; set one that does";
-    } else if (s->expert_overload * (double)n->experts_per_token > (double)n->experts) {
-        why = "with this expert_overload gives a rank more rows than all tokens have for its "
-              "experts, each of which a token goes to once; set at most experts / "
-              "experts_per_token";
     } else if (plan_strategy_shard_ranks(s) > n->experts &&
                (n->expert_ffn % plan_strategy_alike_ranks(s) ||
                 n->width % plan_strategy_alike_ranks(s))) {
@@ -24,6 +20,15 @@ static bool experts_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, 
               "the same experts do not divide them; set another";
     }
     return model_is_planned(n, why, error, "expert=%" G_GUINT64_FORMAT " %s", s->expert, why);
+}
+
+/* A token goes to each of a rank's experts once, at most. */
+static bool experts_have_rows(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
+    double most = (double)n->experts / (double)n->experts_per_token;
+    const char *why =
+        s->expert_overload > most ? "is more rows than all tokens have for a rank's experts" : NULL;
+    return model_is_planned(n, why, error, "expert_overload=%g %s; set expert_overload=%g",
+                            s->expert_overload, why, most);
 }
 
 /* How ranks share layers is recorded of torchtitan's plan for a Llama. NULL: so is this. */
@@ -180,7 +185,8 @@ static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GErr
 bool model_can_be_shared(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     return (s->context <= 1 || sequences_can_be_shared(n, s, error)) &&
            (s->pipeline <= 1 || layers_can_be_cut(n, s, error)) &&
-           (s->expert <= 1 || experts_can_be_shared(n, s, error)) &&
+           (s->expert <= 1 ||
+            (experts_can_be_shared(n, s, error) && experts_have_rows(n, s, error))) &&
            (s->tensor <= 1 || layers_can_be_shared(n, s, error)) &&
            (s->tensor <= 1 || !s->float8 || parts_can_be_in_float8(n, s, error));
 }

@@ -306,7 +306,7 @@ static bool has_rows_enough(const PlanStrategy *s, GError **error) {
     }
     g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,
                 "expert_overload=%g is more than all rows of %" G_GUINT64_FORMAT
-                " ranks; set at most %" G_GUINT64_FORMAT,
+                " ranks; set expert_overload=%" G_GUINT64_FORMAT,
                 s->expert_overload, s->expert, s->expert);
     return false;
 }

@@ -18,7 +18,7 @@ ARGUMENTS = {'N': '2', 'every=K': 'every=2', 'size=N': 'size=5000', 'module=REGE
              'ratio=P': 'ratio=0.5', 'from=K': 'from=1024', 'conf=TEXT': 'conf=expandable_segments:True'}
 NUMBERS = {'ranks': '1 6', 'replicate': '2 4', 'limit_all_gathers': '0', 'lora_rank': '4', 'context': '2 8',
            'tensor': '2 4', 'pipeline': '2', 'pipeline_stages': '2', 'expert': '2', 'accumulate': '2',
-           'seq': '30', 'document': '8', 'clip': '1'}
+           'seq': '30', 'document': '8', 'clip': '1', 'expert_overload': '9'}
 PAIR = r'[a-z_0-9]+ ?= ?[\w.+-]+'
 
 

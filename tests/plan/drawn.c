@@ -49,6 +49,7 @@ static const struct {
     {"beta1", "0.8 0.9"},          {"beta2", "0.9 0.999"},      {"eps", "1e-8 1e-6"},
     {"muon_lr", "1e-3 1e-2"},      {"muon_momentum", "0.9"},    {"muon_steps", "3 5"},
     {"muon_weight_decay", "0"},    {"eval_batches", "0 0 1 2"}, {"eval_micro_batch", "0 1 3"},
+    {"expert_overload", "1.3 2"},
 };
 
 /* Of choices with an argument. */

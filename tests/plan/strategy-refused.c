@@ -396,8 +396,8 @@ static void experts_that_are_not_shared(void) {
     } cases[] = {
         {"", "ranks=4 expert=4", "expert=4 does not divide the experts"},
         {"", "ranks=6 expert=2 expert_overload=2.5",
-         "more than all rows of 2 ranks; set at most 2"},
-        {"", "ranks=6 expert=6 expert_overload=3.5", "set at most experts / experts_per_token"},
+         "more than all rows of 2 ranks; set expert_overload=2"},
+        {"", "ranks=6 expert=6 expert_overload=3.5", "for a rank's experts; set expert_overload=3"},
         {"", "ranks=12 expert=2", "more ranks than experts shards each expert by rows"},
         {"code=transformers\nqk_norm=head\n", "ranks=2 expert=2 param_dtype=bf16",
          "torchtitan's experts, not transformers'"},

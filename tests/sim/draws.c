@@ -44,6 +44,7 @@ static const struct {
     {6, "pipeline=2 pipeline=3"},
     {6, "context=2"},
     {15, "deterministic=yes"},
+    {6, "expert_overload=1.5"},
     {15, "optimizer=sgd optimizer=momentum"},
     {15, "zero_grad=keep"},
     {12, "optimizer_kernel=loop optimizer_kernel=fused"},
