@@ -108,6 +108,12 @@ double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype) {
     return 0;
 }
 
+double model_cluster_mxfp8_flops(const ModelCluster *cluster) {
+    return cluster->device_matmul_mxfp8_tflops > 0 || cluster->device_kind == MODEL_DEVICE_GPU
+               ? cluster->device_matmul_mxfp8_tflops * 1e12
+               : model_cluster_peak_flops(cluster, PLAN_BF16);
+}
+
 /* PyTorch 2.0 to 2.13, aten/src/ATen/cuda/CublasHandlePool.cpp: a workspace for each cuBLAS handle
  * and stream, of 4096 KiB twice and 16 KiB eight times, or since Hopper of 4096 KiB eight times.
  * Forward's thread and backward's have a handle each; both compute on one stream. */

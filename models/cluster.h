@@ -95,6 +95,8 @@ ModelCluster *model_cluster_of_kind(const ModelCluster *cluster, uint32_t kind);
 uint64_t model_cluster_ranks(const ModelCluster *cluster); /* how many it has place for */
 /* Peak in operations a second; 0 when the device cannot compute in this dtype. */
 double model_cluster_peak_flops(const ModelCluster *cluster, PlanDtype dtype);
+/* The same of products in float8 with a scale for each 32 numbers. */
+double model_cluster_mxfp8_flops(const ModelCluster *cluster);
 /* Keys that are as another where a file does not say them (0): settled when asked, so that whoever
  * changes the other, a kind of node say, changes both. */
 double model_cluster_attention_efficiency(const ModelCluster *cluster, bool backward);

@@ -5,6 +5,9 @@
 
 const char *cli_predict_other_dtype(const SimPrediction *prediction) {
     PlanDtype dtype;
+    if (g_str_equal(prediction->unsupported_dtype, "mxfp8")) {
+        return "choose --float8 rowwise or none";
+    }
     bool is_float8 =
         plan_dtype_parse(prediction->unsupported_dtype, &dtype) && plan_dtype_is_float8(dtype);
     return is_float8 ? "choose --float8 none" : "choose another --param-dtype";

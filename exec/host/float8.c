@@ -15,6 +15,7 @@
 #include "kernels/host/elementwise.h"
 #include "kernels/host/products/float8.h"
 #include "kernels/host/products/matmul.h"
+#include "kernels/host/products/mxfp8.h"
 #include "kernels/host/reduce.h"
 #include "plan/op/float8.h"
 
@@ -315,6 +316,31 @@ static void unscale(const ExecTask *t) {
     kernel_scale_rows_columns_f32(f32(t, FLOAT8_UNSCALE_X), row, rows, column, cols, rows, cols);
 }
 
+/* ---- MXFP8 ---------------------------------------------------------------------------------- */
+
+static void cast_blocks(const ExecTask *t) {
+    size_t rows = dim(t, MXFP8_CAST_ROWS), cols = dim(t, MXFP8_CAST_COLS);
+    bool by_rows = (PlanFloat8Along)dim(t, MXFP8_CAST_ALONG) == PLAN_FLOAT8_EACH_ROW;
+    size_t n = rows * cols;
+    const float *x = f32(t, MXFP8_CAST_X);
+    g_autofree float *turned = by_rows ? NULL : g_new(float, n);
+    if (turned) {
+        kernel_exchange_bytes((uint8_t *)turned, (const uint8_t *)x, rows, cols, sizeof *x);
+    }
+    kernel_mxfp8_cast(bytes(t, MXFP8_CAST_Y8), bytes(t, MXFP8_CAST_EXPONENTS), turned ? turned : x,
+                      turned ? cols : rows, turned ? rows : cols);
+}
+
+static void multiply_blocks(const ExecTask *t) {
+    size_t m = dim(t, MXFP8_PRODUCT_M), n = dim(t, MXFP8_PRODUCT_N), k = dim(t, MXFP8_PRODUCT_K);
+    size_t n_a = m * k, n_b = n * k;
+    g_autofree float *a = g_new(float, n_a), *b = g_new(float, n_b);
+    kernel_mxfp8_widen(a, bytes(t, MXFP8_PRODUCT_X8), bytes(t, MXFP8_PRODUCT_X_EXPONENTS), m, k);
+    kernel_mxfp8_widen(b, bytes(t, MXFP8_PRODUCT_W8), bytes(t, MXFP8_PRODUCT_W_EXPONENTS), n, k);
+    kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, m, n, k, 1, a, k, b, k, 0,
+                    f32(t, MXFP8_PRODUCT_Y), n);
+}
+
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 void exec_host_float8(const ExecTask *t) {
@@ -361,6 +387,16 @@ void exec_host_float8(const ExecTask *t) {
         return;
     case PLAN_OP_FLOAT8_LINEAR_BIAS:
         multiply_and_add(t);
+        return;
+    case PLAN_OP_MXFP8_CAST:
+        cast_blocks(t);
+        return;
+    case PLAN_OP_MXFP8_ORDER:
+        kernel_mxfp8_order(bytes(t, MXFP8_ORDER_ORDERED), bytes(t, MXFP8_ORDER_EXPONENTS),
+                           dim(t, MXFP8_ORDER_ROWS), dim(t, MXFP8_ORDER_COLS));
+        return;
+    case PLAN_OP_MXFP8_PRODUCT:
+        multiply_blocks(t);
         return;
     }
     g_assert_not_reached();

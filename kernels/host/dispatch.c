@@ -12,6 +12,7 @@
 #include "kernels/host/half.h"
 #include "kernels/host/lists/optimizer.h"
 #include "kernels/host/products/float8.h"
+#include "kernels/host/products/mxfp8.h"
 #include "kernels/host/random.h"
 #include "kernels/host/reduce.h"
 #include "kernels/host/rows/loss.h"
@@ -90,6 +91,9 @@ DISPATCH(kernel_magnitude_rows_f32);
 DISPATCH(kernel_magnitude_columns_f32);
 DISPATCH(kernel_float8_scale);
 DISPATCH(kernel_float8_delay);
+DISPATCH(kernel_mxfp8_cast);
+DISPATCH(kernel_mxfp8_order);
+DISPATCH(kernel_mxfp8_widen);
 DISPATCH(kernel_scale_rows_columns_f32);
 DISPATCH(kernel_exchange_bytes);
 DISPATCH(kernel_widen_bf16);

@@ -2,6 +2,7 @@
 #include "plan/autograd/checkpoint.h"
 #include "plan/autograd/float8/delayed.h"
 #include "plan/autograd/float8/float8.h"
+#include "plan/autograd/float8/mxfp8.h"
 #include "plan/autograd/loop.h"
 #include "plan/autograd/saved.h"
 #include "plan/autograd/stages/stages.h"
@@ -163,7 +164,9 @@ void plan_run_save(PlanRun *run, const PlanGraphOp *op, PlanNode *node) {
     node->n_saved = plan_saved_values(run->graph, op, positions);
     for (unsigned i = 0; i < node->n_saved; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + positions[i]);
-        PlanTensor tensor = plan_run_ref(run, plan_run_value(run, value));
+        bool is_cast = positions[i] == 0 && plan_mxfp8_keeps_cast(run, op);
+        PlanTensor tensor =
+            is_cast ? PLAN_NO_TENSOR : plan_run_ref(run, plan_run_value(run, value));
         plan_vector_push(&run->tape.saved, tensor);
     }
 }

@@ -118,14 +118,15 @@ static const Saved saved_of_kind[PLAN_N_GRAPH_KINDS] = {
 
 /* What a float8 layer keeps: the weight's scale and, in a block that is computed again, its cast;
  * x, unless backward makes it again. Ranks that share the layer also keep the cast of x and its
- * scale. */
+ * scale. In MXFP8 a layer keeps x, or its cast (plan_mxfp8_keeps_cast()). */
 static const Saved *saved_of_float8(const PlanGraph *graph, const PlanGraphOp *op) {
     static const Saved alone = {3, {0, 3, 4}}, alone_of_made = {2, {3, 4}},
                        shared = {5, {0, 3, 4, 5, 6}}, shared_of_made = {4, {3, 4, 5, 6}};
     if (graph->shared.tensor > 1) {
         return plan_float8_takes_own(graph, op) ? &shared : &shared_of_made;
     }
-    return plan_graph_float8_linear_of(graph, op)->maker >= 0 ? &alone_of_made : &alone;
+    bool is_made = plan_graph_float8_linear_of(graph, op)->maker >= 0;
+    return is_made && graph->float8 != PLAN_FLOAT8_MXFP8 ? &alone_of_made : &alone;
 }
 
 static const Saved *saved_of(const PlanGraph *graph, const PlanGraphOp *op) {

@@ -4,6 +4,7 @@
 
 #include "plan/autograd/reentrant.h"
 #include "plan/build/units-private.h"
+#include "plan/op/float8.h"
 #include "plan/optimizer/optimizer.h"
 #include "plan/refuse.h"
 
@@ -340,6 +341,28 @@ static bool delayed_sides_divide(const PlanRun *run, GError **error) {
     return true;
 }
 
+/* What was recorded of exponents in the order of products: whole tiles of them. */
+static bool mxfp8_sides_divide(const PlanRun *run, GError **error) {
+    const int64_t tile = PLAN_MXFP8_TILE_ROWS;
+    bool is_mxfp8 = run->strategy->float8 == PLAN_FLOAT8_MXFP8;
+    for (uint32_t i = 0; is_mxfp8 && i < run->graph->ops.len; i++) {
+        const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
+        if ((PlanGraphKind)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
+            continue;
+        }
+        const PlanGraphFloat8Linear *d = plan_graph_float8_linear_of(run->graph, op);
+        if (d->m % tile || d->n % tile || d->k % tile) {
+            return refuse(error,
+                          "float8=mxfp8 is planned for as many tokens, and sides, as 128 divides, "
+                          "and a layer has %" G_GINT64_FORMAT
+                          " tokens and a weight of %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+                          "; set another micro_batch or seq, or float8=rowwise",
+                          d->m, d->n, d->k);
+        }
+    }
+    return true;
+}
+
 /* What is recomputed is one block at a time. */
 static bool checkpoints_do_not_nest(const PlanRun *run, GError **error) {
     for (uint32_t m = 0; m < run->graph->modules.len; m++) {
@@ -397,8 +420,8 @@ bool plan_strategy_fits(const PlanRun *run, GError **error) {
     if (!wrap_names_some(run, error) || !checkpointing_names_some(run, error) ||
         !flat_units_are_uniform(run, error) || !adapters_are_gathered_in_time(run, error) ||
         !float8_shards_are_even(run, error) || !delayed_sides_divide(run, error) ||
-        !parameters_are_there(run, error) || !muon_has_matrices(run, error) ||
-        !checkpoints_do_not_nest(run, error)) {
+        !mxfp8_sides_divide(run, error) || !parameters_are_there(run, error) ||
+        !muon_has_matrices(run, error) || !checkpoints_do_not_nest(run, error)) {
         return false;
     }
     return run->n_units == 1 || (units_run(run, error) && parameters_are_used_inside(run, error) &&

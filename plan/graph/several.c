@@ -2,6 +2,7 @@
  * share, sequences and experts that they share, linear layers in float8 or of weights in 4 bits.
  */
 #include "plan/graph/private.h"
+#include "plan/op/float8.h"
 #include "plan/op/names.h"
 
 /* ---- what ranks share ----------------------------------------------------------------------- */
@@ -263,6 +264,10 @@ uint32_t plan_graph_float8_linear(PlanGraph *graph, uint32_t x, uint32_t weight,
                              {.elements = shared_scales, .dtype = shared_dtype}};
     uint32_t values[7] = {x, weight};
     share_cast(graph, x);
+    if (graph->float8 == PLAN_FLOAT8_MXFP8) { /* casts of x and their exponents */
+        made[1] = (PlanGraphValue){.elements = m * k, .dtype = PLAN_E4M3};
+        made[2] = (PlanGraphValue){.elements = m * k / PLAN_MXFP8_BLOCK, .dtype = PLAN_UINT8};
+    }
     add_several(graph, plan_graph_new_op(PLAN_GRAPH_FLOAT8_LINEAR, 2, is_shared ? 5 : 3), values,
                 made, (const int64_t *)&d, sizeof d / sizeof(int64_t));
     graph->now.last_float8 = graph->ops.len - 1;

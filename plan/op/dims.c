@@ -28,6 +28,23 @@ static bool scales_contradict(PlanOpKind kind, const uint64_t *d) {
                d[FLOAT8_CAST_SCALES] != plan_float8_n_scales((PlanFloat8Along)d[FLOAT8_CAST_ALONG],
                                                              d[FLOAT8_CAST_ROWS],
                                                              d[FLOAT8_CAST_COLS]);
+    case PLAN_OP_MXFP8_CAST:
+        return (d[MXFP8_CAST_ALONG] != PLAN_FLOAT8_EACH_ROW &&
+                d[MXFP8_CAST_ALONG] != PLAN_FLOAT8_EACH_COLUMN) ||
+               d[MXFP8_CAST_BLOCKS] * PLAN_MXFP8_BLOCK != d[MXFP8_CAST_ROWS] * d[MXFP8_CAST_COLS] ||
+               d[d[MXFP8_CAST_ALONG] == PLAN_FLOAT8_EACH_ROW ? MXFP8_CAST_COLS : MXFP8_CAST_ROWS] %
+                   PLAN_MXFP8_BLOCK;
+    case PLAN_OP_MXFP8_ORDER:
+        return d[MXFP8_ORDER_ROWS] % PLAN_MXFP8_TILE_ROWS ||
+               d[MXFP8_ORDER_COLS] % PLAN_MXFP8_TILE_COLS;
+    case PLAN_OP_MXFP8_PRODUCT:
+        return d[MXFP8_PRODUCT_M] % PLAN_MXFP8_TILE_ROWS ||
+               d[MXFP8_PRODUCT_N] % PLAN_MXFP8_TILE_ROWS ||
+               d[MXFP8_PRODUCT_K] % (PLAN_MXFP8_TILE_COLS * PLAN_MXFP8_BLOCK) ||
+               d[MXFP8_PRODUCT_X_BLOCKS] * PLAN_MXFP8_BLOCK !=
+                   d[MXFP8_PRODUCT_M] * d[MXFP8_PRODUCT_K] ||
+               d[MXFP8_PRODUCT_W_BLOCKS] * PLAN_MXFP8_BLOCK !=
+                   d[MXFP8_PRODUCT_N] * d[MXFP8_PRODUCT_K];
     case PLAN_OP_FLOAT8_PASS:
         return d[FLOAT8_PASS_STEP] >= PLAN_N_FLOAT8_STEPS;
     case PLAN_OP_FLOAT8_LINEAR:

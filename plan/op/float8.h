@@ -38,6 +38,15 @@ typedef enum {
     PLAN_N_FLOAT8_STEPS
 } PlanFloat8Step;
 
+/* MXFP8: numbers that share a scale; exponents that lie together for a product (cuBLAS, 1D block
+ * scaling factors layout): of so many rows, and so many blocks of each. */
+enum {
+    PLAN_MXFP8_BLOCK = 32,
+    PLAN_MXFP8_TILE_ROWS = 128,
+    PLAN_MXFP8_TILE_COLS = 4,
+    PLAN_MXFP8_ORDER_KERNELS = 3 /* of exponents from a cast along columns: a fill, two copies */
+};
+
 /* torchao's EPS: a largest magnitude below it counts as this much. */
 #define PLAN_FLOAT8_LEAST 1e-12
 

@@ -73,10 +73,13 @@ static PlanSlotFlags contents_of(const char *name) {
                                            "position", "distance",    "counts", "sorted",
                                            "order",    "local_index", NULL};
     static const char *const narrow[] = {"ends", "narrow", "tally", NULL};
-    static const char *const bytes[] = {"bytes", "codes", "codes_sq", NULL};
+    static const char *const bytes[] = {"bytes", "codes", "codes_sq", "ordered", NULL};
     return (is_among(name, integers) ? PLAN_SLOT_INTEGER : 0) |
            (is_among(name, narrow) ? PLAN_SLOT_INT32 : 0) |
-           (g_str_has_suffix(name, "mask") || is_among(name, bytes) ? PLAN_SLOT_MASK : 0) |
+           (g_str_has_suffix(name, "mask") || g_str_has_suffix(name, "exponents") ||
+                    is_among(name, bytes)
+                ? PLAN_SLOT_MASK
+                : 0) |
            (g_str_equal(name, "nibbles") ? PLAN_SLOT_PACKED : 0) |
            (g_str_has_suffix(name, "8") ? PLAN_SLOT_FLOAT8 : 0);
 }
@@ -125,10 +128,11 @@ static bool is_of_host(PlanOpKind kind) {
 /* Every other dim counts something. */
 static bool may_be_zero(const char *dim) {
     static const char *const names[] = {
-        "causal",    "parameter", "bound",  "rank_stride", "offset", "pass",     "back",
-        "apart",     "from",      "stream", "scaled",      "slot",   "to",       "place",
-        "back_from", "within",    "norm",   "peer",        "ahead",  "backward", "call",
-        "along",     "made",      "found",  "turned",      "behind", "step",     NULL};
+        "causal", "parameter", "bound",     "rank_stride", "offset",       "pass",
+        "back",   "apart",     "from",      "stream",      "scaled",       "slot",
+        "to",     "place",     "back_from", "within",      "norm",         "peer",
+        "ahead",  "backward",  "call",      "along",       "made",         "found",
+        "turned", "behind",    "step",      "copied",      "from_columns", NULL};
     return is_among(dim, names) || g_str_has_suffix(dim, "_layout") ||
            g_str_has_suffix(dim, "_turned");
 }

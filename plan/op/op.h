@@ -179,7 +179,8 @@ static inline bool plan_op_takes_parts(PlanOpKind kind) {
 /* A product of factors in float8. */
 static inline bool plan_op_is_float8_product(PlanOpKind kind) {
     return kind == PLAN_OP_FLOAT8_LINEAR || kind == PLAN_OP_FLOAT8_LINEAR_BIAS ||
-           kind == PLAN_OP_FLOAT8_LINEAR_DX || kind == PLAN_OP_FLOAT8_LINEAR_DW;
+           kind == PLAN_OP_FLOAT8_LINEAR_DX || kind == PLAN_OP_FLOAT8_LINEAR_DW ||
+           kind == PLAN_OP_MXFP8_PRODUCT;
 }
 
 /* Gives a parameter its first values, on the device or in the host's memory. All of these ops begin

@@ -274,6 +274,12 @@ static double bytes_of(const PlanRole *role, const PlanOp *op, const int64_t *di
         return (double)dims[PICK_TARGETS_ROWS] * (8 + 3 * size + 1 + 2 * size);
     case PLAN_OP_GATHER_COPY_IN: /* only this rank's slice is written */
         return 2 * (double)dims[GATHER_COPY_IN_SLICE] * size;
+    case PLAN_OP_MXFP8_CAST: /* x is written for it, by whatever made it */
+        return traffic_of(role, op) +
+               (double)dims[MXFP8_CAST_COPIED] * (double)dims[MXFP8_CAST_ROWS] *
+                   (double)dims[MXFP8_CAST_COLS] * (double)plan_dtype_bytes(PLAN_BF16);
+    case PLAN_OP_MXFP8_ORDER: /* a fill, and a copy */
+        return traffic_of(role, op) * (dims[MXFP8_ORDER_FROM_COLUMNS] ? 2.5 : 1);
     case PLAN_OP_FLOAT8_COPY_IN:
         return 2 * (double)dims[FLOAT8_COPY_IN_SLICE] * size;
     case PLAN_OP_TRACED_MEMORY:

@@ -199,7 +199,8 @@ typedef enum {
     PLAN_FLOAT8_NONE,
     PLAN_FLOAT8_TENSORWISE,
     PLAN_FLOAT8_ROWWISE,
-    PLAN_FLOAT8_DELAYED
+    PLAN_FLOAT8_DELAYED,
+    PLAN_FLOAT8_MXFP8
 } PlanFloat8;
 
 /* float8_gather */

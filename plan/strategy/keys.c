@@ -141,6 +141,7 @@ static const struct {
     {"no", "false off 0"},
     {"fsdp2", "deepspeed", "; DeepSpeed's ZeRO 3 is planned as fsdp2 with sharding=full"},
     {"bf16", "fp8 float8 e4m3", "; linear layers in float8 are asked for by float8"},
+    {"mxfp8", "mx mxfp8-rceil mxfp8-cublas microscaling"},
     {"delayed", "te transformer-engine delayed-scaling amp-fp8 fp8-te hybrid"},
     {"adamw-torch-8bit", "adamw8bit torchao torchao-adamw8bit"},
     {"adamw",

@@ -143,6 +143,17 @@ static const char *refuse_delayed(const PlanStrategy *s) {
     return NULL;
 }
 
+static const char *refuse_mxfp8(const PlanStrategy *s) {
+    if (s->flavour == PLAN_FLAVOUR_FSDP1) {
+        return "in MXFP8 is not planned for FSDP1; set flavour=fsdp2, or float8=tensorwise";
+    }
+    if (s->tensor > 1 || s->context > 1 || s->pipeline > 1 || s->expert > 1) {
+        return "in MXFP8 is planned only where each rank computes the whole network; set tensor=1, "
+               "context=1, pipeline=1 and expert=1, or float8=rowwise";
+    }
+    return NULL;
+}
+
 /* What a compiler makes of float8 layers is recorded of these. */
 const char *plan_rule_float8(const PlanStrategy *s) {
     if (s->float8 == PLAN_FLOAT8_NONE) {
@@ -160,6 +171,9 @@ const char *plan_rule_float8(const PlanStrategy *s) {
     }
     if (s->flavour == PLAN_FLAVOUR_ZERO1) {
         return "is not planned with sharding=optimizer-only; set sharding=full or none";
+    }
+    if (s->float8 == PLAN_FLOAT8_MXFP8) {
+        return refuse_mxfp8(s);
     }
     if (s->tensor > 1 && s->flavour != PLAN_FLAVOUR_FSDP2) {
         return "with tensor is planned only for FSDP2; set flavour=fsdp2 and a tensor lower than "

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "plan/op/attention.h"
+#include "plan/op/float8.h"
 #include "plan/op/names.h"
 #include "plan/op/work.h"
 #include "sim/costs/attention.h"
@@ -33,6 +34,16 @@ static SimProduct grouped_product(PlanOpKind kind, double m, double n, double k,
 
 PlanDtype sim_compute_dtype(const PlanOp *op) {
     return plan_op_is_float8_product((PlanOpKind)op->kind) ? PLAN_E4M3 : (PlanDtype)op->dtype;
+}
+
+const char *sim_computes_in(const PlanOp *op) {
+    return op->kind == PLAN_OP_MXFP8_PRODUCT ? "mxfp8" : plan_dtype_name(sim_compute_dtype(op));
+}
+
+static double peak_flops(const ModelCluster *cluster, const PlanOp *op) {
+    return op->kind == PLAN_OP_MXFP8_PRODUCT
+               ? model_cluster_mxfp8_flops(cluster)
+               : model_cluster_peak_flops(cluster, sim_compute_dtype(op));
 }
 
 /* The plan's m, n, k are the forward product's: y [m, n] = x [m, k] w [k, n]. Its gradients are
@@ -348,6 +359,10 @@ static double moving_ns(const ModelCluster *cluster, const PlanRole *role, const
                 packing_ns(cluster, kind, dims));
 }
 
+static bool orders_columns(const PlanOp *op, const int64_t *dims) {
+    return op->kind == PLAN_OP_MXFP8_ORDER && dims[MXFP8_ORDER_FROM_COLUMNS];
+}
+
 /* ---- all ------------------------------------------------------------------------------------ */
 
 bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const PlanOp *op,
@@ -355,7 +370,7 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
     PlanOpWork work = plan_op_work(role, op);
     const int64_t *dims = plan_op_dims(role, op);
     PlanOpClass op_class = plan_op_info(op->kind)->op_class;
-    double peak = model_cluster_peak_flops(cluster, sim_compute_dtype(op)), flops_ns = 0;
+    double peak = peak_flops(cluster, op), flops_ns = 0;
     bool computes = op_class == PLAN_CLASS_MATMUL || op_class == PLAN_CLASS_ATTENTION;
     if (computes && peak == 0) {
         return false;
@@ -377,7 +392,9 @@ bool sim_compute_cost(const ModelCluster *cluster, const PlanRole *role, const P
                         ? work.bytes / cluster->device_host_link_gb_per_s
                     : of_lists.kernels > 0 ? of_lists.ns
                                            : moving_ns(cluster, role, op, &work, element_bytes),
-        .kernels = of_lists.kernels > 0 ? of_lists.kernels : sim_kernels_of(cluster, role, op),
+        .kernels = of_lists.kernels > 0       ? of_lists.kernels
+                   : orders_columns(op, dims) ? PLAN_MXFP8_ORDER_KERNELS
+                                              : sim_kernels_of(cluster, role, op),
     };
     return true;
 }

@@ -39,6 +39,8 @@ SimKernels sim_kernels_chosen(SimStrategy *strategy, const PlanRole *role,
 /* The dtype in which an op computes: that of what it writes, or float8 for a product of factors in
  * float8. */
 PlanDtype sim_compute_dtype(const PlanOp *op);
+/* What messages call it. Transfer none. */
+const char *sim_computes_in(const PlanOp *op);
 
 /* The queries of all heads together, if the op is attention; else 0. */
 double sim_attention_rows_of(const PlanRole *role, const PlanOp *op);

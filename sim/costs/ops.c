@@ -89,7 +89,7 @@ SimOpCosts *sim_op_costs_new(const Plan *plan, uint32_t role, const ModelCluster
         plan_alike_note(known, ops_of, op);
         SimOpCost cost = {0};
         if (!set_cost(&cost, costs, plan, ops_of, op)) {
-            *ret_unsupported = plan_dtype_name(sim_compute_dtype(op));
+            *ret_unsupported = sim_computes_in(op);
             return NULL;
         }
         costs->row_of_op[i] = rows->len;

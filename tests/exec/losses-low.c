@@ -117,6 +117,17 @@ static const char *const rowwise_alike[] = {
     NULL,
 };
 
+#define IN_BLOCKS                                                                                  \
+    "llama-toy --network-key width=128 --network-key kv_heads=4 --network-key ffn=256 "            \
+    "--kernels compiled --param-dtype bf16 --reduce-dtype fp32 --float8 mxfp8 "
+static const char *const mxfp8_alike[] = {
+    "-n 2 --micro-batch 4",
+    "-n 2 --micro-batch 4 --checkpointing full",
+    "-n 2 --micro-batch 4 --checkpointing selective-op --sharding grad-op",
+    "-n 2 --micro-batch 4 --sharding hybrid --replicate 2 --checkpointing every=2",
+    NULL,
+};
+
 static const char *const delayed_alike[] = {
     DELAYED "-n 2 --micro-batch 6",
     DELAYED "-n 2 --micro-batch 6 --checkpointing full",
@@ -149,6 +160,7 @@ static const struct {
     {"one scale a tensor", IN_FLOAT8, tensorwise_alike},
     {"gathered in float8", IN_FLOAT8, gathered_alike},
     {"scales by rows", IN_FLOAT8, rowwise_alike},
+    {"a scale for each 32 numbers", IN_BLOCKS, mxfp8_alike},
     {"scales of passes before", "llama-toy ", delayed_alike},
     {"in 4 bits", "llama-toy --network-key loss=fp32 --lr 0.02 ", nibbles_alike},
 };

@@ -3,6 +3,7 @@
  * largest magnitudes, scales, turned matrices against the plainest loops in double.
  */
 #include "kernels/host/products/float8.h"
+#include "kernels/host/products/mxfp8.h"
 #include "tests/kernels/check.h"
 
 typedef struct {
@@ -234,6 +235,66 @@ static void test_exchange(void) {
     }
 }
 
+/* As torchao 0.18 casts bf16's finite numbers (0 for others), by their bits, in 512 rows of 128:
+ *     b = torch.arange(65536) * TIMES % 65536; b = torch.where(b & 0x7f80 == 0x7f80, 0, b)
+ *     x = b.to(torch.uint16).view(torch.bfloat16).reshape(512, 128)
+ *     exponents, numbers = to_mx(x, torch.float8_e4m3fn, 32, ScaleCalculationMode.RCEIL)
+ * with SHA-256 of the numbers and of to_blocked(exponents). */
+static const struct {
+    uint32_t times;
+    const char *numbers, *ordered;
+} as_torchao[] = {
+    {1, "5bccd554a644b4fa24f2731cbab012f682bc04f59b9e362a7a1c6f8f3a7ff075",
+     "8a86f222ef5c91d0b219b92dd22cfae40ddb3b27a0187e7ccc4312591ec1a818"},
+    {40503, "54b21ba32e75022301f9bf4cc9479159fbb733fe34065c01d5287d4afef012b6",
+     "a11d3dddceeb5e43b89e5de461ddcf881164eec0011b34205ab1ec08645efcb7"},
+};
+
+static void test_blocks(void) {
+    enum {
+        BLOCK = 32,
+        ROWS_OF_ALL = 512,
+        COLS_OF_ALL = 128,
+        OF_ALL = ROWS_OF_ALL * COLS_OF_ALL
+    };
+    g_autofree float *x = g_new(float, OF_ALL), *back = g_new(float, OF_ALL);
+    g_autofree uint8_t *numbers = g_new(uint8_t, OF_ALL);
+    uint8_t exponents[OF_ALL / BLOCK], ordered[OF_ALL / BLOCK];
+    for (unsigned k = 0; k < G_N_ELEMENTS(as_torchao); k++) {
+        for (uint32_t i = 0; i < OF_ALL; i++) {
+            uint32_t bits = i * as_torchao[k].times % OF_ALL;
+            bits = (bits & 0x7f80u) == 0x7f80u ? 0 : bits << 16;
+            memcpy(&x[i], &bits, sizeof bits);
+        }
+        kernel_mxfp8_cast(numbers, exponents, x, ROWS_OF_ALL, COLS_OF_ALL);
+        kernel_mxfp8_order(ordered, exponents, ROWS_OF_ALL, COLS_OF_ALL / BLOCK);
+        g_autofree char *of_numbers =
+            g_compute_checksum_for_data(G_CHECKSUM_SHA256, numbers, OF_ALL);
+        g_autofree char *of_ordered =
+            g_compute_checksum_for_data(G_CHECKSUM_SHA256, ordered, sizeof ordered);
+        g_assert_cmpstr(of_numbers, ==, as_torchao[k].numbers);
+        g_assert_cmpstr(of_ordered, ==, as_torchao[k].ordered);
+        kernel_mxfp8_widen(back, numbers, ordered, ROWS_OF_ALL, COLS_OF_ALL);
+        for (unsigned i = 0; i < OF_ALL; i++) {
+            int exponent = exponents[i / BLOCK] - 127;
+            g_assert_true(back[i] == (float)ldexp(meaning(&kinds[0], numbers[i]), exponent));
+        }
+    }
+}
+
+/* No number can be told of a block that has one that is none; infinity is the largest there is. */
+static void test_blocks_without_numbers(void) {
+    float x[64] = {[3] = NAN, [40] = -INFINITY, [41] = 1}, back[128 * 128];
+    uint8_t numbers[64], exponents[2];
+    kernel_mxfp8_cast(numbers, exponents, x, 1, 64);
+    g_assert_cmphex(exponents[0], ==, 0xff);
+    g_assert_cmphex(exponents[1], ==, 0xfe);
+    g_assert_cmphex(numbers[40], ==, 0xfe);
+    uint8_t ones[128 * 128] = {1}, ordered[128 * 4] = {0xff};
+    kernel_mxfp8_widen(back, ones, ordered, 128, 128);
+    g_assert_true(isnan(back[0]) && isnan(back[31]) && back[32] == 0);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -255,5 +316,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/kernels/float8/scales of passes before", test_delay);
     g_test_add_func("/kernels/float8/a scaled matrix", test_scaled_matrix);
     g_test_add_func("/kernels/float8/exchange", test_exchange);
+    g_test_add_func("/kernels/float8/blocks of 32", test_blocks);
+    g_test_add_func("/kernels/float8/blocks of 32 without numbers", test_blocks_without_numbers);
     return g_test_run();
 }

@@ -279,6 +279,7 @@ static void set_kernels(JsonObject *options, PlanStrategy *strategy) {
     }
     if (is_recorded(options, "float8")) {
         strategy->float8 = recorded_is(options, "float8", "rowwise") ? PLAN_FLOAT8_ROWWISE
+                           : recorded_is(options, "float8", "mxfp8") ? PLAN_FLOAT8_MXFP8
                                                                      : PLAN_FLOAT8_TENSORWISE;
     }
     if (is_recorded(options, "float8_gather")) {

@@ -443,6 +443,51 @@ static void kept_of_delayed(void) {
     assert_counts(again, PLAN_PHASE_RECOMPUTE, PLAN_OP_FLOAT8_DELAY, 0);
 }
 
+/* ---- a scale for each 32 numbers ------------------------------------------------------------- */
+
+#define WIDE "[network]\nfamily=llama\nlayers=2\nwidth=128\nheads=2\nffn=256\nvocab=48\nseq=128\n"
+
+/* Each layer casts its own input and weight, and what norms and SwiGLU made once more for dw;
+ * backward a gradient twice, a weight, and attention's result. */
+static void mxfp8(void) {
+    g_autoptr(Plan) plan = test_plan(WIDE, WORDS "mxfp8");
+    assert_counts(plan, PLAN_PHASE_FORWARD, PLAN_OP_MXFP8_PRODUCT, LAYERS);
+    assert_counts(plan, PLAN_PHASE_FORWARD, PLAN_OP_MXFP8_CAST, 2 * LAYERS + INPUTS - 1);
+    assert_counts(plan, PLAN_PHASE_BACKWARD, PLAN_OP_MXFP8_PRODUCT, 2 * LAYERS);
+    assert_counts(plan, PLAN_PHASE_BACKWARD, PLAN_OP_MXFP8_CAST, 3 * LAYERS + 1);
+    uint64_t tokens = 128, made = 2 * 128 + 256;
+    g_assert_cmpuint(left_by_forward(plan), ==, BLOCKS * tokens * made);
+}
+
+/* Nothing is kept then, and all inputs are cast along columns in backward. */
+static void mxfp8_again(void) {
+    g_autoptr(Plan) plan = test_plan(WIDE, WORDS "mxfp8 checkpointing=full");
+    g_assert_cmpuint(left_by_forward(plan), ==, 0);
+    assert_counts(plan, PLAN_PHASE_FORWARD, PLAN_OP_MXFP8_CAST, 2 * LAYERS);
+    assert_counts(plan, PLAN_PHASE_RECOMPUTE, PLAN_OP_MXFP8_PRODUCT, LAYERS - 1);
+    assert_counts(plan, PLAN_PHASE_RECOMPUTE, PLAN_OP_MXFP8_CAST, 2 * (LAYERS - 1));
+    assert_counts(plan, PLAN_PHASE_BACKWARD, PLAN_OP_MXFP8_CAST, 3 * LAYERS + INPUTS);
+}
+
+static void mxfp8_refused(void) {
+    static const char *const cases[][2] = {
+        {"micro_batch=1 flavour=fsdp1", "float8 in MXFP8 is not planned for FSDP1"},
+        {"ranks=4 tensor=2", "float8 in MXFP8 is planned only where each rank computes the whole"},
+        {"ranks=4 context=2", "float8 in MXFP8 is planned only where each rank computes the whole"},
+        {"float8_gather=yes", "float8_gather needs one scale per weight"},
+        {"kernels=eager", "float8 is planned only with compiled blocks"},
+    };
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *words = g_strconcat(WORDS "mxfp8 ", cases[i][0], NULL);
+        g_autoptr(GError) error = test_plan_error(WIDE, words);
+        g_assert_nonnull(strstr(error->message, cases[i][1]));
+    }
+    g_autoptr(GError) error = test_plan_error(TOY(96), WORDS "mxfp8");
+    g_assert_nonnull(strstr(error->message,
+                            "as many tokens, and sides, as 128 divides, and a layer "
+                            "has 8 tokens and a weight of 64 x 64"));
+}
+
 int main(int argc, char **argv) {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/plan/float8/dims are held", dims_are_held);
@@ -458,6 +503,9 @@ int main(int argc, char **argv) {
     g_test_add_func("/plan/float8/shared, by rows", shared_by_rows);
     g_test_add_func("/plan/float8/casts that are kept of shared layers", shared_keeps_casts);
     g_test_add_func("/plan/float8/scales of passes before", delayed);
+    g_test_add_func("/plan/float8/a scale for each 32 numbers", mxfp8);
+    g_test_add_func("/plan/float8/a scale for each 32 numbers, computed again", mxfp8_again);
+    g_test_add_func("/plan/float8/a scale for each 32 numbers, refused", mxfp8_refused);
     g_test_add_func("/plan/float8/what they keep", kept_of_delayed);
     g_test_add_func("/plan/float8/written", written);
     g_test_add_func("/plan/float8/refused", refused);

@@ -288,6 +288,10 @@ KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
                                         t->pointers[FLOAT8_DELAY_SCALE],
                                         dim(t, FLOAT8_DELAY_PASSES), dim(t, FLOAT8_DELAY_TENSORS),
                                         attr(t, FLOAT8_DELAY_LARGEST));
+    case PLAN_OP_MXFP8_CAST:
+    case PLAN_OP_MXFP8_ORDER:
+    case PLAN_OP_MXFP8_PRODUCT:
+        break; /* exec_cuda_knows() refuses them */
     }
     g_assert_not_reached();
 }

@@ -310,6 +310,11 @@ static bool has_odd_bytes(const PlanRole *role, const PlanOp *op) {
 /* And what cuBLASLt asks of a product in float8 (cublasLt.h; PyTorch asks it of the same sides). */
 static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(role, op);
+    if (op->kind == PLAN_OP_MXFP8_CAST || op->kind == PLAN_OP_MXFP8_ORDER ||
+        op->kind == PLAN_OP_MXFP8_PRODUCT) {
+        return refuse(op, "it has no kernels of MXFP8; run on CPU ranks, or set float8=rowwise",
+                      error);
+    }
     if (plan_op_is_of_float8((PlanOpKind)op->kind) && has_odd_bytes(role, op)) {
         return refuse(op, "parts of float8 are an even number of bytes; use a plan of this version",
                       error);

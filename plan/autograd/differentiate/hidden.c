@@ -43,8 +43,10 @@ static bool makes_hidden_again(const PlanBackward *b) {
  * (torch/_inductor/scheduler.py, decide_inplace_update). */
 static void make_both(const PlanBackward *b) {
     const PlanGraph *graph = b->run->graph;
-    bool over_up = plan_graph_is_compiled(graph) && !makes_hidden_again(b) && !graph->float8 &&
-                   is_alone(b, 1) && !is_read_twice(b);
+    bool makes_none = graph->float8 == PLAN_FLOAT8_MXFP8 &&
+                      b->run->tape.nodes.items[b->node].checkpoint == PLAN_NONE;
+    bool over_up = plan_graph_is_compiled(graph) && !makes_hidden_again(b) &&
+                   (!graph->float8 || makes_none) && is_alone(b, 1) && !is_read_twice(b);
     b->dx[SWIGLU_GATE] = over_up
                              ? plan_run_ref(b->run, plan_run_value(b->run, value_at(b, SWIGLU_UP)))
                              : like_input(b, SWIGLU_GATE, "dgate");

@@ -1,4 +1,5 @@
 #include "plan/autograd/float8/float8.h"
+#include "plan/autograd/float8/mxfp8.h"
 #include "plan/autograd/float8/words.h"
 
 bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op) {
@@ -72,6 +73,10 @@ static void forward_of_cast(PlanRun *run, const PlanGraphOp *op) {
 }
 
 void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
+    if (run->graph->float8 == PLAN_FLOAT8_MXFP8) {
+        plan_mxfp8_forward(run, op);
+        return;
+    }
     if (run->graph->shared.tensor > 1) {
         plan_float8_shared_forward(run, op);
         return;
@@ -211,9 +216,9 @@ void plan_float8_cast_input_turned(const PlanBackward *b, bool found) {
     plan_float8_leave_cast(run, x_of(run, b->op), true, cast);
 }
 
-static PlanNode *node_of_swiglu(const PlanBackward *b, const PlanGraphFloat8Linear *d,
-                                PlanEdge **ret_edge) {
+PlanNode *plan_float8_node_of_swiglu(const PlanBackward *b, PlanEdge **ret_edge) {
     PlanRun *run = b->run;
+    const PlanGraphFloat8Linear *d = shape_of(run, b->op);
     *ret_edge = &run->tape.edges.items[run->tape.nodes.items[b->node].edges];
     if (d->maker < 0 || (*ret_edge)->node == PLAN_NONE) {
         return NULL;
@@ -225,11 +230,8 @@ static PlanNode *node_of_swiglu(const PlanBackward *b, const PlanGraphFloat8Line
 
 /* The hidden layer and both gradients are there at once, for one kernel makes all three. */
 bool plan_float8_go_through_swiglu(const PlanBackward *b) {
-    PlanRun *run = b->run;
-    const PlanGraphFloat8Linear *d = shape_of(run, b->op);
     PlanEdge *edge;
-    PlanNode *node = node_of_swiglu(b, d, &edge);
-    if (!node) {
+    if (!plan_float8_node_of_swiglu(b, &edge)) {
         return false;
     }
     plan_float8_cast_input_turned(b, true);
@@ -256,6 +258,10 @@ void plan_float8_make_dw(const PlanBackward *b, const PlanScaled *dy_turned) {
 }
 
 void plan_float8_backward(const PlanBackward *b) {
+    if (b->run->graph->float8 == PLAN_FLOAT8_MXFP8) {
+        plan_mxfp8_backward(b);
+        return;
+    }
     if (b->run->graph->shared.tensor > 1) {
         plan_float8_shared_backward(b);
         return;

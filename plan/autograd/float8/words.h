@@ -151,6 +151,8 @@ void plan_float8_cast_input_turned(const PlanBackward *b, bool found);
 /* If the layer alone reads what a SwiGLU made: that is made again, and dx[0] becomes the gradient
  * of gate. False: it does not, and nothing was done. */
 bool plan_float8_go_through_swiglu(const PlanBackward *b);
+/* The SwiGLU that made what the layer alone reads, and the edge to it; NULL: there is none. */
+PlanNode *plan_float8_node_of_swiglu(const PlanBackward *b, PlanEdge **ret_edge);
 void plan_float8_make_dw(const PlanBackward *b, const PlanScaled *dy_turned);
 
 /* ---- of shared.c ----------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 
     python compare.py --foreshard build/cli/foreshard models/networks/{gpt,llama,t5}-toy.ini
     python compare.py --foreshard build/cli/foreshard --keep tests/oracle/numbers/golden/*/network.ini
+    python compare.py --foreshard build/cli/foreshard --mxfp8 NETWORK.ini
     python compare.py --foreshard build/cli/foreshard --float8 --keep tests/oracle/numbers/golden/float8/network.ini
 
 Per network: losses of 20 steps of AdamW on a global batch of 12 and all gradients of the first step, PyTorch
@@ -34,6 +35,7 @@ def read_options():
     p.add_argument("--foreshard", required=True)
     p.add_argument("--data", default=os.path.join(HERE, "golden", "tokens.bin"))
     p.add_argument("--float8", action="store_true")
+    p.add_argument("--mxfp8", action="store_true")
     p.add_argument("--keep", action="store_true")
     p.add_argument("networks", nargs="+")
     return p.parse_args()
@@ -125,14 +127,18 @@ def alike(a, b, plain):
     return dot / math.sqrt(sum(float((p * p).sum()) for p in added(a)) * sum(float((q * q).sum()) for q in added(b)))
 
 
+FLOAT8 = (("tensorwise", ["--float8", "tensorwise"]), ("rowwise", ["--float8", "rowwise"]),
+          ("gathered", ["--float8", "tensorwise", "--float8-gather", "yes"]))
+
+
 def compare_float8(options, network, folder):
     torch = {"one": torch_losses(1, network, folder, options.data, "--seed", "1",
                                  "--gradients", folder + "/one.safetensors")}
     bf16, plain = "-n 2 --param-dtype bf16 --reduce-dtype fp32 --kernels compiled", None
     print(f"{network}: FSDP2 in bf16 over 2 ranks; relative differences between foreshard and PyTorch")
     print(f"  {'':48} losses   gradients; PyTorch's from bf16's; alike")
-    for name, words in (("bf16", []), ("tensorwise", ["--float8", "tensorwise"]), ("rowwise", ["--float8", "rowwise"]),
-                        ("gathered", ["--float8", "tensorwise", "--float8-gather", "yes"])):
+    recipes = (("mxfp8", ["--float8", "mxfp8"]),) if options.mxfp8 else FLOAT8
+    for name, words in (("bf16", []), *recipes):
         path = f"{folder}/{'gradients' if name == 'bf16' else name}.safetensors"
         torch[name] = torch_losses(2, network, folder, options.data, "--bf16", *words, "--gradients", path)
         strategy, theirs = " ".join([bf16, *words]), weight_files.read(path)
@@ -157,7 +163,7 @@ def main():
     options = read_options()
     for network in options.networks:
         with tempfile.TemporaryDirectory() as folder:
-            losses = (compare_float8 if options.float8 else compare)(options, network, folder)
+            losses = (compare_float8 if options.float8 or options.mxfp8 else compare)(options, network, folder)
             if options.keep:
                 keep(folder, network, losses,
                      ("weights", "gradients") + (("tensorwise", "rowwise") if options.float8 else ()))

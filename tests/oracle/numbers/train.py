@@ -38,8 +38,8 @@ def read_options():
     p.add_argument("--lr", type=float, default=1e-3)
     p.add_argument("--seed", type=int, help="make the weights anew")
     p.add_argument("--bf16", action="store_true", help="FSDP2's mixed precision: computes in bf16, reduces in fp32")
-    p.add_argument("--float8", choices=["tensorwise", "rowwise"],
-                   help="torchao.float8's recipe for the linear layers of blocks")
+    p.add_argument("--float8", choices=["tensorwise", "rowwise", "mxfp8"],
+                   help="torchao's recipe for the linear layers of blocks")
     p.add_argument("--float8-gather", choices=["yes", "precomputed"], help="of tensorwise: what FSDP2 gathers")
     p.add_argument("--muon-lr", type=float, help="Muon at this rate for the blocks' matrices, beside AdamW")
     p.add_argument("--eight-bit", action="store_true", help="torchao's AdamW8bit, as it is before it is compiled")

@@ -113,7 +113,7 @@ def run_text(text):
     """The function `call` of a generated module, its kernels standing still."""
     text = text[text.index("class Runner"):text.index("runner = Runner(")].replace("torch.ops.symm_mem.", "symm_mem.")
     space = {name: Nothing() for name in re.findall(r"(\w+)\.run\(", text)}
-    space.update(torch=torch, aten=torch.ops.aten, symm_mem=async_tensor.Operators(), extern_kernels=Nothing(), assert_size_stride=Nothing(),
+    space.update(torch=torch, device=torch.device, aten=torch.ops.aten, symm_mem=async_tensor.Operators(), extern_kernels=Nothing(), assert_size_stride=Nothing(),
                  assert_size_stride_grouped=Nothing(), assert_tensor_metadata=Nothing(), assert_alignment=Nothing(), empty_strided=torch.empty_strided, nothing=contextlib.nullcontext, get_raw_stream=lambda device: 0,
                  reinterpret_tensor=lambda x, size, stride, offset=0: x.as_strided(
                      size, stride, x.storage_offset() + offset))

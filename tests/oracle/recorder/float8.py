@@ -15,6 +15,10 @@ def convert(network, options):
     def is_chosen(module, name):
         return (isinstance(module, nn.Linear) and id(module) in inside
                 and module.in_features % 16 == 0 and module.out_features % 16 == 0)
+    if options.float8 == "mxfp8":
+        import mxfp8
+        mxfp8.convert(network, is_chosen)
+        return
     if options.float8_gather:
         if options.float8 != "tensorwise":
             raise SystemExit("--float8-gather is of --float8 tensorwise")

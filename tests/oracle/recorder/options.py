@@ -77,7 +77,7 @@ def add_training_options(p):
     net.add_argument("--early-stop", action=argparse.BooleanOptionalAction, default=True,
                      help="recomputation stops when all that was needed is there")
     net.add_argument("--autocast", choices=("bf16", "fp16"), help="forward and loss run under torch.autocast")
-    net.add_argument("--float8", choices=("tensorwise", "rowwise"), help="blocks' linear layers by torchao.float8")
+    net.add_argument("--float8", choices=("tensorwise", "rowwise", "mxfp8"), help="blocks' linear layers by torchao")
     net.add_argument("--float8-gather", choices=("yes", "precomputed"),
                      help="fsdp2, tensorwise: weights are gathered in float8; scales precomputed behind the step")
     tune = p.add_argument_group("fine-tuning")
