@@ -235,11 +235,12 @@ static bool read_attention(ModelNetwork *network, const PlanIni *ini, const Plan
 
 static bool read_norm_weight(ModelNetwork *network, const PlanIni *ini, const PlanIniEntry *entry,
                              GError **error) {
-    static const char *const words[] = {"plain", "from-one", "none", "centred", NULL};
+    static const char *const words[] = {"plain", "from-one", "none", "centred", "widened", NULL};
     int word = read_word(ini, entry, words, error);
     network->norms_from_one = word == 1;
     network->norms_bare = word == 2;
     network->norms_centred = word == 3;
+    network->norms_widened = word == 4;
     return word >= 0;
 }
 

@@ -153,6 +153,7 @@ typedef struct {
     bool norms_from_one; /* llama: RMSNorm multiplies by 1 + weight */
     bool norms_bare;     /* llama: its norms are LayerNorms that multiply by nothing: OLMo */
     bool norms_centred;  /* llama: a LayerNorm of fp32, written out: Cohere */
+    bool norms_widened;  /* llama: RMSNorm multiplies in fp32 by a copy of its weights: Helium */
     bool gate_up_joined; /* llama: one layer for the hidden layer's gate and its other half */
     /* llama: numbers that multiply; 0: none does, and attention's own scale for its scores. */
     double embed_scale, attention_scale, residual_scale, logits_scale;

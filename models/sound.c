@@ -228,8 +228,8 @@ static bool is_cohere(const ModelNetwork *n) {
            !n->kv_repeated && !n->scores_in_memory;
 }
 
-/* A Llama otherwise. */
-static bool is_ernie(const ModelNetwork *n) {
+/* ERNIE 4.5, or with other norms Helium; Llamas otherwise. */
+static bool is_ernie_or_helium(const ModelNetwork *n) {
     bool is_plain = n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU &&
                     !n->norms_from_one && !n->norms_bare && !n->norms_centred &&
                     !n->residual_scale && !n->embed_scale && !n->logits_scale && !n->qkv_bias &&
@@ -241,7 +241,7 @@ static bool is_ernie(const ModelNetwork *n) {
 }
 
 static bool turns_recorded_pairs(const ModelNetwork *n) {
-    return is_glm(n) || is_cohere(n) || is_ernie(n);
+    return is_glm(n) || is_cohere(n) || is_ernie_or_helium(n);
 }
 
 /* All of what makes one, whose experts and attention are not to be had without each other. */
@@ -372,9 +372,12 @@ static bool places_fit(const ModelNetwork *n, const PlanIni *ini, GError **error
          n->norms_centred ? "norm_weight" : "norm_at",
          "norm_weight = centred and norm_at = once are known of transformers' own Cohere alone, "
          "all of it; leave them out"},
+        {n->norms_widened && !is_ernie_or_helium(n), "norm_weight",
+         "norm_weight = widened is known of transformers' own Helium alone, a Llama that turns "
+         "pairs otherwise; set norm_weight = plain"},
         {n->rope == MODEL_ROPE_PAIRS && !turns_recorded_pairs(n), "rope",
-         "rope = pairs is known of transformers' own GLM, GLM-4, Cohere and ERNIE 4.5 alone, all "
-         "of it; set rope = real"},
+         "rope = pairs is known of transformers' own GLM, GLM-4, Cohere, ERNIE 4.5 and Helium "
+         "alone, all of it; set rope = real"},
         {n->rotary_share < 1 && n->family == &model_llama && n->rope != MODEL_ROPE_PAIRS,
          "rotary_share",
          "family llama turns a part of each head with rope = pairs alone; leave rotary_share out"},

@@ -19,6 +19,7 @@ bool model_config_rest_of_olmo(const ModelConfig *c);
 bool model_config_rest_of_olmo3(const ModelConfig *c);
 bool model_config_rest_of_cohere(const ModelConfig *c);
 bool model_config_rest_of_ernie(const ModelConfig *c);
+bool model_config_rest_of_helium(const ModelConfig *c);
 bool model_config_rest_of_glm(const ModelConfig *c);
 bool model_config_rest_of_arcee(const ModelConfig *c);
 bool model_config_rest_of_exaone4(const ModelConfig *c);

@@ -249,6 +249,7 @@ bool model_config_rope(const ModelConfig *c) {
     const char *base = g_str_equal(model_type, "mixtral") ? "rope_base=rope_theta:1000000"
                        : g_str_equal(model_type, "cohere") || g_str_equal(model_type, "ernie4_5")
                            ? "rope_base=rope_theta:500000"
+                       : g_str_equal(model_type, "helium")  ? "rope_base=rope_theta:100000"
                        : g_str_equal(model_type, "smollm3") ? "rope_base=rope_theta:2000000"
                                                             : "rope_base=rope_theta:10000";
     return model_config_append_number(is_nested ? &nested : c, base) &&

@@ -85,7 +85,7 @@ static void append_code(const ModelConfig *c, const char *model_type) {
         "llama",   "mistral",   "qwen2",   "qwen3",       "mixtral", "qwen3_moe", "granite",
         "smollm3", "phi3",      "gemma",   "gemma3_text", "exaone4", "arcee",     "olmoe",
         "gemma2",  "ministral", "olmo2",   "olmo3",       "gpt_oss", "olmo",      "glm",
-        "glm4",    "cohere",    "cohere2", "ernie4_5",    NULL};
+        "glm4",    "cohere",    "cohere2", "ernie4_5",    "helium",  NULL};
     static const char *const narrow[] = {"t5", "mt5", "mpt", NULL};
     if (g_strv_contains(recorded, model_type)) {
         g_string_append(c->ini, "code = transformers\n");
@@ -181,6 +181,8 @@ static const Type types[] = {
     {"cohere2", "llama", LLAMA_NUMBERS, "attention_dropout:0", true, model_config_rest_of_cohere},
     {"ernie4_5", "llama", LLAMA_NUMBERS_OF(":2") "head_dim=head_dim?:128", "attention_dropout:0",
      true, model_config_rest_of_ernie},
+    {"helium", "llama", LLAMA_NUMBERS_OF(":20") "head_dim=head_dim:128", "attention_dropout:0",
+     false, model_config_rest_of_helium},
     {"glm", "llama", LLAMA_NUMBERS_OF(":2") "head_dim=head_dim:128", "attention_dropout:0", false,
      model_config_rest_of_glm},
     {"glm4", "llama", LLAMA_NUMBERS_OF(":2") "head_dim=head_dim:128", "attention_dropout:0", false,
@@ -220,7 +222,6 @@ static const struct {
 } unplanned[] = {
     {"llama4", "has attention in chunks, norms without weights, and scales experts' input"},
     {"llama4_text", "has attention in chunks, norms without weights, and scales experts' input"},
-    {"helium", "rotates pairs that lie side by side"},
     {"stablelm",
      "has a LayerNorm before a hidden layer with a gate, and rotates a part of each head"},
     {"nemotron", "has a LayerNorm of one more than its weights, and a squared ReLU"},

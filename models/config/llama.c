@@ -282,6 +282,21 @@ bool model_config_rest_of_gemma2(const ModelConfig *c) {
            append_llama(c) && model_config_rope(c);
 }
 
+/* As the layer behind attention wants it; usual: a head's width where the file says none, 0: what
+ * fills the network's; told: what of whose class is not so otherwise. */
+static bool heads_fill_width(const ModelConfig *c, double usual, const char *told) {
+    double width, heads, head_dim;
+    if (!model_config_number(c, "hidden_size", 0, &width) ||
+        !model_config_number(c, "num_attention_heads", 1, &heads) ||
+        !model_config_number(c, "head_dim", usual > 0 ? usual : width / heads, &head_dim)) {
+        return false;
+    }
+    return heads * head_dim == width ||
+           model_config_not_known(
+               c, "head_dim is not hidden_size / num_attention_heads, which transformers' own %s",
+               told);
+}
+
 /* Whose q, k and v may be clamped in place, which keeps copies of them. */
 bool model_config_rest_of_olmo(const ModelConfig *c) {
     if (model_config_field(c, "clip_qkv")) {
@@ -404,6 +419,21 @@ bool model_config_rest_of_ernie(const ModelConfig *c) {
            model_config_rope(c);
 }
 
+bool model_config_rest_of_helium(const ModelConfig *c) {
+    if (!opens_by_silu(c)) {
+        return false;
+    }
+    if (model_config_flag(c, "attention_bias", false) || model_config_flag(c, "mlp_bias", false)) {
+        return model_config_not_known(c, "a Helium with attention_bias or mlp_bias is not known");
+    }
+    if (!heads_fill_width(c, 128, "Helium cannot run: the layer behind attention is square")) {
+        return false;
+    }
+    g_string_append(c->ini, "rope = pairs\nnorm_weight = widened\n");
+    return model_config_append_number(c, "norm_eps=rms_norm_eps:1e-08") && model_config_seq(c) &&
+           model_config_rope(c);
+}
+
 /* Whose hidden layer has no gate. */
 bool model_config_rest_of_arcee(const ModelConfig *c) {
     const char *act = model_config_text(c, "hidden_act", "relu2");
@@ -447,16 +477,9 @@ bool model_config_rest_of_olmoe(const ModelConfig *c) {
     if (model_config_field(c, "clip_qkv")) {
         return model_config_not_known(c, "clip_qkv is not known");
     }
-    double width, heads, head_dim;
-    if (!model_config_number(c, "hidden_size", 0, &width) ||
-        !model_config_number(c, "num_attention_heads", 1, &heads) ||
-        !model_config_number(c, "head_dim", width / heads, &head_dim)) {
+    if (!heads_fill_width(c, 0,
+                          "OLMoE cannot run: its norm of the queries is as wide as a token")) {
         return false;
-    }
-    if (heads * head_dim != width) {
-        return model_config_not_known(
-            c, "head_dim is not hidden_size / num_attention_heads, which transformers' own OLMoE "
-               "cannot run: its norm of the queries is as wide as a token");
     }
     append_route_norm(c, false);
     return has_plain_router(c) && model_config_rest_of_llama(c);

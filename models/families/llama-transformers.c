@@ -173,17 +173,19 @@ static bool is_olmoe(const ModelNetwork *network) {
     return network->experts && network->qk_norm == MODEL_QK_NORM_WIDTH;
 }
 
-/* Neighbours in a head are turned: GLM's, Cohere's, ERNIE 4.5's. */
+/* Neighbours in a head are turned: GLM's, Cohere's, ERNIE 4.5's, Helium's. */
 static bool is_paired(const ModelNetwork *network) {
     return network->rope == MODEL_ROPE_PAIRS;
 }
 
 bool model_llama_is_ernie(const ModelNetwork *network) {
-    return is_paired(network) && !network->gate_up_joined && !network->norms_centred;
+    return is_paired(network) && !network->gate_up_joined && !network->norms_centred &&
+           !network->norms_widened;
 }
 
 static const char *prefix_of_pairs(const ModelNetwork *network) {
     return model_llama_is_ernie(network)         ? "Ernie4_5"
+           : network->norms_widened              ? "Helium"
            : network->norms_centred              ? (network->window ? "Cohere2" : "Cohere")
            : network->norm_at == MODEL_NORM_BOTH ? "Glm4"
                                                  : "Glm";

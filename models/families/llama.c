@@ -343,7 +343,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         shape.transformers && (model_llama_is_olmo(network) || network->norms_bare) && in_ops;
     shape.rotary.is_wide |= shape.rotary.factors_widened;
     graph->has_wide_inputs = shape.rotary.is_wide;
-    shape.walk.norms_wide |= network->sinks && in_ops;
+    shape.walk.norms_wide |= (network->sinks || network->norms_widened) && in_ops;
     shape.names = shape.transformers ? &transformers_names : &own_names;
     ModelLlama *llama = &shape;
     shape.is_masked = shape.window && is_masked;

@@ -20,6 +20,7 @@ typedef struct {
     bool no_bias;        /* no layer has a bias */
     bool norms_from_one; /* an RMSNorm multiplies by 1 + weight */
     bool norms_centred;  /* a LayerNorm of a copy in fp32 stands for it, written out */
+    bool norms_widened;  /* likewise, by a copy of its weights in fp32 */
     bool norms_bare;     /* a LayerNorm of a copy in fp32 stands for it, without weights */
     bool norms_wide;     /* one that is written out is scaled in fp32, and then rounded */
 

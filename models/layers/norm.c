@@ -93,10 +93,11 @@ static uint32_t as_dtensor(const ModelWalk *w, uint32_t x, uint64_t rows, uint64
                : x;
 }
 
-/* As OLMo 2 has it, whose names are of what is in fp32. */
+/* As OLMo 2 has it, whose names are of what is in fp32, and Helium. */
 static uint32_t scale_and_round(const ModelWalk *w, const ModelLayer *layer, uint32_t normed,
                                 uint32_t mean, uint32_t x, uint64_t rows, uint64_t width) {
-    uint32_t wide = times_row(w, normed, layer->weight, rows, width, PLAN_FP32);
+    uint32_t weight = w->norms_widened ? model_run_widen(w, layer->weight) : layer->weight;
+    uint32_t wide = times_row(w, normed, weight, rows, width, PLAN_FP32);
     uint32_t y = model_run_like(w, wide, x);
     plan_graph_keep(w->graph, normed);
     plan_graph_let_go_after(w->graph, normed, wide);

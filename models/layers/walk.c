@@ -19,7 +19,8 @@ ModelWalk model_walk(const ModelNetwork *network, uint64_t batch, uint64_t seq, 
                        .no_bias = network->no_bias,
                        .norms_from_one = network->norms_from_one,
                        .norms_bare = network->norms_bare,
-                       .norms_centred = network->norms_centred};
+                       .norms_centred = network->norms_centred,
+                       .norms_widened = network->norms_widened};
 }
 
 ModelWalk model_walk_along(const ModelWalk *w, uint64_t seq) {

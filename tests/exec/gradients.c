@@ -347,7 +347,7 @@ static void pairs(void) {
 }
 
 /* The same in fp32: a norm of ops for attention and hidden layer side by side, and of those blocks
- * that look back all the way none that turns; and a Llama otherwise. */
+ * that look back all the way none that turns; and Llamas otherwise. */
 static void wide_pairs(void) {
     static const char network[] = "[network]\nfamily=llama\nlayers=2\nwidth=16\nheads=4\n"
                                   "kv_heads=2\nffn=24\nvocab=11\nseq=9\ncode=transformers\n"
@@ -357,8 +357,10 @@ static void wide_pairs(void) {
                     "norm_at=once\nnorm_weight=centred\nlogits_scale=0.5\nwindow=3\n"
                     "global_every=2\nno_rope_every=2\n",
                     NULL);
+    g_autofree char *helium = g_strconcat(network, "norm_weight=widened\n", NULL);
     gradients_of(cohere, 2, 2e-3);
     gradients_of(network, 2, 2e-3);
+    gradients_of(helium, 2, 2e-3);
 }
 
 /* Whose experts a token goes to all, so that no difference chooses others. */

@@ -143,6 +143,10 @@ static void bad_configs(void) {
         {SMALL("cohere2", "\"layer_types\": [\"full_attention\"]"),
          "full_attention at each 4-th block and sliding_attention elsewhere; block 1 differs"},
         {SMALL("ernie4_5", "\"use_bias\": true"), "an ERNIE 4.5 with use_bias is not known"},
+        {SMALL("helium", "\"mlp_bias\": true"),
+         "a Helium with attention_bias or mlp_bias is not known"},
+        {SMALL("helium", "\"mlp_bias\": false"),
+         "head_dim is not hidden_size / num_attention_heads, which transformers' own Helium"},
         {SMALL("glm", "\"head_dim\": 16, \"partial_rotary_factor\": 0.2"),
          "of a head's 16 numbers 3 would be turned"},
         {SMALL("apertus", "\"clip_qkv\": null"), "model_type 'apertus' is not known: it has the "

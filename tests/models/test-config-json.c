@@ -354,6 +354,8 @@ static void says_whose_code_it_is(void) {
         {SMALL("cohere", "\"logit_scale\": 0.5"), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {SMALL("cohere2", "\"sliding_window\": 8"), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {SMALL("ernie4_5", "\"head_dim\": 16"), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
+        {SMALL("helium", "\"head_dim\": 16, \"num_key_value_heads\": 2"), MODEL_CODE_TRANSFORMERS,
+         MODEL_LOSS_MODEL},
         {OLMO2(2, 64, 4, 4, 160), MODEL_CODE_TRANSFORMERS, MODEL_LOSS_MODEL},
         {SMALL("olmoe", "\"num_experts\": 8, \"num_experts_per_tok\": 2"), MODEL_CODE_TRANSFORMERS,
          MODEL_LOSS_MODEL},

@@ -59,7 +59,10 @@ static void bad_files(void) {
          "n.ini:9: norm_weight = none is known of transformers' own OLMo alone"},
         {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
          "code=transformers\nrope=pairs\nqkv_bias=yes\n",
-         "n.ini:10: rope = pairs is known of transformers' own GLM, GLM-4, Cohere and ERNIE 4.5"},
+         "n.ini:10: rope = pairs is known of transformers' own GLM, GLM-4, Cohere, ERNIE 4.5 and"},
+        {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
+         "norm_weight=widened\n",
+         "n.ini:9: norm_weight = widened is known of transformers' own Helium alone"},
         {"[network]\nfamily=llama\nlayers=1\nwidth=8\nheads=2\nffn=8\nvocab=4\nseq=4\n"
          "norm_at=once\n",
          "n.ini:9: norm_weight = centred and norm_at = once are known of transformers' own Cohere"},
