@@ -178,9 +178,9 @@ SimPrediction *sim_predict(const Plan *plan, const ModelCluster *cluster, const 
     if (trace) {
         describe(trace, plan, cluster, &own, prediction);
     }
-    bool are_unlike = own.one_of_each && sim_told_apart(plan->world, cluster) != NULL;
+    own.one_of_each = own.one_of_each && sim_told_apart(plan->world, cluster) != NULL;
     Play *play = own.every_rank                       ? sim_play_every
-                 : are_unlike                         ? sim_play_one_of_each
+                 : own.one_of_each                    ? sim_play_one_of_each
                  : plan->axes[PLAN_AXIS_PIPELINE] > 1 ? sim_play_stages
                                                       : sim_play_representative;
     bool done = play(plan, cluster, &own, prediction, trace, error);

@@ -236,6 +236,19 @@ static void test_slowest_of_each(void) {
     g_assert_cmpfloat_with_epsilon((double)one->median_step_ns / step, 1, 1e-3);
 }
 
+/* Where ranks are alike it asks for nothing: stages are played as without it. */
+static void test_one_of_stages(void) {
+    g_autoptr(ModelCluster) alike = plays_compute_bound("a100-roce");
+    alike->jitter_gpu_percent = 5;
+    g_autoptr(Plan) plan = toy_network_plan("llama-toy", "ranks=4 pipeline=2 accumulate=4");
+    const SimOptions usual = {.steps = 4};
+    const SimOptions one_of_each = {
+        .steps = 4, .one_of_each = true, .jitter = {.shares = {[SIM_JITTER_GPU] = 0.05}}};
+    g_autoptr(SimPrediction) expected = plays_predict(plan, alike, &usual, NULL);
+    g_autoptr(SimPrediction) got = plays_predict(plan, alike, &one_of_each, NULL);
+    plays_assert_equal(got, expected);
+}
+
 /* A trace has all of some, and the first of many. */
 static void test_traced_each(void) {
     static const char *const strategies[] = {"ranks=64", "ranks=72"};
@@ -257,6 +270,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/sim/every-refused/each is played", test_played_each);
     g_test_add_func("/sim/every-refused/one of each kind", test_one_of_each);
     g_test_add_func("/sim/every-refused/slowest of each kind", test_slowest_of_each);
+    g_test_add_func("/sim/every-refused/one of stages", test_one_of_stages);
     g_test_add_func("/sim/every-refused/traces of each", test_traced_each);
     g_test_add_func("/sim/every-refused/ranks refused", test_refused_ranks);
     g_test_add_func("/sim/every-refused/times refused", test_refused_times);
