@@ -9,14 +9,6 @@
 #include "sim/trains-well.h"
 #include "trace/ended.h"
 
-bool explain_needs_prediction(GString *text, const CliSubject *subject) {
-    if (subject->prediction == NULL) {
-        g_string_append(text, "this takes a prediction of the trace's plan, and its machine is not "
-                              "known here; give it, as in: --cluster this-machine\n");
-    }
-    return subject->prediction == NULL;
-}
-
 void explain_fits(GString *text, const CliSubject *subject) {
     const SimPrediction *prediction = subject->prediction;
     if (explain_needs_prediction(text, subject)) {
