@@ -100,6 +100,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliDiagnosis, cli_diagnosis_free)
 /* One more of all that is tried has been. */
 void cli_diagnosis_note_progress(CliDiagnosis *diagnosis);
 /* with: what is predicted with the remedy; what it changes is worked out of that. */
+CliRemedy cli_diagnosis_compared(const CliDiagnosis *diagnosis, CliRemedy remedy,
+                                 const SimPrediction *with);
 void cli_diagnosis_add_remedy(CliDiagnosis *diagnosis, CliRemedy remedy, const SimPrediction *with);
 /* Ranks that are all alike, where they are not. */
 void cli_diagnosis_try_equal(CliDiagnosis *diagnosis);
