@@ -3,6 +3,9 @@
 
 #include "models/known.h"
 
+/* What of a network no compiler was recorded with, as its keys; NULL: nothing. */
+const char *model_never_compiled(const ModelNetwork *network);
+
 /* Between what is not known and the setting that does without: some say another way out already.
  * NULL: whichever. */
 const char *model_or_set(const char *why);

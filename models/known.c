@@ -17,39 +17,11 @@ static bool pytorch_has_kernel(const ModelNetwork *network, const PlanStrategy *
     return model_is_planned(network, why, error, "%s", why);
 }
 
-/* What no compiler was recorded with. */
-static const char *never_compiled(const ModelNetwork *network) {
-    bool is_scaled = network->embed_scale || network->attention_scale || network->residual_scale ||
-                     network->logits_scale;
-    return is_scaled                ? "embed_scale, attention_scale, residual_scale or logits_scale"
-           : network->no_rope_every ? "no_rope_every"
-           : network->gate_up_joined             ? "gate_up = joined"
-           : network->rope == MODEL_ROPE_PAIRS   ? "rope = pairs"
-           : network->norms_from_one             ? "norm_weight = from-one"
-           : network->norms_bare                 ? "norm_weight = none"
-           : network->gate != MODEL_GATE_SILU    ? "gate = gelu or none"
-           : network->norm_at == MODEL_NORM_BOTH ? "norm_at = both"
-           : network->global_every               ? "global_every"
-                                                 : NULL;
-}
-
-const char *model_eager_alone(const ModelNetwork *network) {
-    const char *never = never_compiled(network);
-    return never                    ? never
-           : network->kv_lora_rank  ? "latent attention (kv_lora_rank)"
-           : network->dense_layers  ? "dense_layers"
-           : network->scores_apart  ? "score = sigmoid"
-           : network->route_bias    ? "route_bias"
-           : network->route_scale   ? "route_scale"
-           : network->expert_groups ? "expert_groups"
-                                    : NULL;
-}
-
 /* DeepSeek's blocks were recorded as torchtitan compiles them. */
 static bool takes_more_than_eager(const ModelNetwork *network, const PlanStrategy *s,
                                   GError **error) {
     bool is_deepseeks = network->kv_lora_rank && s->kernels == PLAN_KERNELS_COMPILED;
-    const char *why = is_deepseeks ? never_compiled(network) : model_eager_alone(network);
+    const char *why = is_deepseeks ? model_never_compiled(network) : model_eager_alone(network);
     return model_is_planned(
         network, why, error,
         "only eager kernels are planned for a network with %s; set kernels = eager%s", why,

@@ -13,18 +13,6 @@ static void split_block(const ModelLlama *llama, const ModelLlamaBlock *block) {
     }
 }
 
-static char *class_of(const ModelLlama *llama, const char *transformers_name,
-                      const char *own_name) {
-    return llama->transformers ? g_strconcat(llama->transformers, transformers_name, NULL)
-                               : g_strdup(own_name);
-}
-
-uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, const char *name,
-                                    const char *transformers_class, const char *own_class) {
-    g_autofree char *class_name = class_of(llama, transformers_class, own_class);
-    return plan_graph_module(llama->walk.graph, parent, name, class_name, false);
-}
-
 /* By the names that transformers has for them; of GLM-4's those before come first. */
 static void declare_norms_of_glm(const ModelLlama *llama, ModelLlamaBlock *block) {
     const ModelWalk *w = &llama->walk;
@@ -56,7 +44,7 @@ ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t pare
                                           uint64_t index) {
     const ModelWalk *w = &llama->walk;
     g_autofree char *name = g_strdup_printf("layers.%" G_GUINT64_FORMAT, index);
-    g_autofree char *class_name = class_of(llama, "DecoderLayer", "LlamaBlock");
+    g_autofree char *class_name = model_llama_class(llama, "DecoderLayer", "LlamaBlock");
     ModelLlamaBlock block = {.module = plan_graph_module(w->graph, parent, name, class_name, true),
                              .has_experts = llama->experts.n && index >= llama->dense_layers};
     plan_graph_module_at(w->graph, block.module)->is_program = !block.has_experts;
@@ -180,16 +168,6 @@ static ModelStream run_in_order(const ModelLlama *llama, const ModelLlamaBlock *
         return run_side_by_side(llama, block, stream);
     }
     g_assert_not_reached();
-}
-
-unsigned model_llama_keep_given(uint32_t *arguments, unsigned n) {
-    unsigned n_given = 0;
-    for (unsigned i = 0; i < n; i++) {
-        if (arguments[i] != PLAN_NONE) {
-            arguments[n_given++] = arguments[i];
-        }
-    }
-    return n_given;
 }
 
 /* What a block is given beside the stream, from what a checkpoint lets go of last. */

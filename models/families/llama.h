@@ -1,7 +1,7 @@
 /* models/families/llama.h - a network of the Llama shape while it is walked: llama.c walks it,
- * llama-transformers.c by transformers' modules, llama-block.c a block, llama-attention.c and
- * llama-hidden.c its two halves, llama-shared.c what ranks share of them. Inside these and latent.c
- * only.
+ * llama-transformers.c by transformers' modules, llama-ends.c what is before and behind the blocks,
+ * llama-block.c a block, llama-attention.c and llama-hidden.c its two halves, llama-shared.c what
+ * ranks share of them. Inside these, llama-names.c and latent.c only.
  */
 #pragma once
 
@@ -65,14 +65,11 @@ typedef struct {
     bool has_experts;
 } ModelLlamaBlock;
 
-/* A module, whose class has transformers' name where its modules are walked. */
-uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, const char *name,
-                                    const char *transformers_class, const char *own_class);
 ModelLlamaBlock model_llama_declare_block(const ModelLlama *llama, uint32_t parent, uint64_t index);
 ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock *block,
                                   bool is_first, ModelStream stream);
 
-/* ---- what walks of own modules and of transformers' share ------------------------------------ */
+/* ---- what walks of own modules and of transformers' share (llama-ends.c) --------------------- */
 
 uint32_t model_llama_run_embedding(const ModelLlama *llama, const ModelLayer *embed,
                                    uint32_t tokens);
@@ -84,10 +81,23 @@ ModelLayer model_llama_declare_head(const ModelLlama *llama, const ModelNetwork 
                                     uint32_t root, const ModelLayer *embed);
 void model_llama_make_mask(ModelLlama *llama);
 uint32_t model_llama_scale_logits(const ModelLlama *llama, uint32_t logits);
+void model_llama_split_table(const ModelLlama *llama, const ModelLayer *embed);
+/* The head's call gathers the tokens, and gives this rank's logits. */
+uint32_t model_llama_run_head(const ModelLlama *llama, const ModelLayer *norm,
+                              const ModelLayer *head, ModelStream stream, uint32_t targets);
 
 /* ---- transformers' modules (llama-transformers.c) -------------------------------------------- */
 
 void model_llama_walk_transformers(ModelLlama *llama, const ModelNetwork *network);
+
+/* ---- names (llama-names.c) ------------------------------------------------------------------- */
+
+/* A class by transformers' name, where its modules are walked, or by its own. Transfer full. */
+char *model_llama_class(const ModelLlama *llama, const char *transformers_name,
+                        const char *own_name);
+/* A module of such a class. */
+uint32_t model_llama_declare_module(const ModelLlama *llama, uint32_t parent, const char *name,
+                                    const char *transformers_class, const char *own_class);
 /* What transformers' class names begin with; NULL: the modules are our own. */
 const char *model_llama_prefix(const ModelNetwork *network);
 bool model_llama_names_positions_first(const ModelNetwork *network);
@@ -113,7 +123,15 @@ uint64_t model_llama_joined_width(const ModelLlama *llama);
 uint32_t model_llama_mask_of(const ModelLlama *llama, const ModelLlamaBlock *block);
 const ModelRotary *model_llama_rotary_of(const ModelLlama *llama, const ModelLlamaBlock *block);
 /* Moves arguments that there are to the front; returns how many. */
-unsigned model_llama_keep_given(uint32_t *arguments, unsigned n);
+static inline unsigned model_llama_keep_given(uint32_t *arguments, unsigned n) {
+    unsigned n_given = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (arguments[i] != PLAN_NONE) {
+            arguments[n_given++] = arguments[i];
+        }
+    }
+    return n_given;
+}
 
 /* ---- layers that ranks share ---------------------------------------------------------------- */
 
