@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 
+from circles import check_circles
 from dims import check_dims
 from includes import check_includes
 from pages import check_links
@@ -61,6 +62,14 @@ PLANTED = [
                    '    case PLAN_OP_B:\n        return op->dims[A_COLS];\n    default:\n'
                    '        return op->dims[A_COLS];\n    }\n}\n',
     }, ['sim/a.c:5', 'sim/b.c:6']),
+    ('circles/calls', check_circles, {
+        'sim/a.c': 'int sim_a(int x) {\n    return sim_b(x);\n}\n',
+        'sim/b.c': '/* sim_a() */\nint sim_b(int x) {\n    return other_x(x) + sim_d(x);\n}\n',
+        'sim/c.c': 'int sim_c(int x) {\n    return sim_a(x) + sim_e(x);\n}\n',
+        'sim/d.c': 'static int sim_c(int x) {\n    return x;\n}\nint sim_d(int x) {\n    return sim_c(x);\n}\n',
+        'sim/e.cu': 'int sim_e(int x) {\n    return "sim_c" ? sim_f(x) : 0;\n}\n',
+        'sim/f.c': 'int sim_f(\n    int x) {\n    return sim_c(x);\n}\n',
+    }, ['sim/c.c:1', 'sim/e.cu:1', 'sim/f.c:1']),
     ('words/calls', check_words, {
         'sim/a.c': 'x = malloc(3);\n/* malloc(3) */ "free(x)";\ntable->free(x); t.free(x);\n'
                    'g_free(x);\n  free (x);\nsprintf(a, "");\nsnprintf(a, 1, "");\nrand();\n',
@@ -133,6 +142,7 @@ def main(root):
     tree = Tree(root)
     tap.case('/style/tree/is-found', [] if 'meson.build' in tree.paths else ['no meson.build'])
     tap.case('/style/includes/table', check_includes(tree))
+    tap.case('/style/circles/calls', check_circles(tree))
     tap.case('/style/dims/several-ops', check_dims(tree))
     tap.case('/style/words/banned', check_words(tree))
     tap.case('/style/paths/inside', check_paths(tree))
