@@ -220,7 +220,9 @@ static bool can_be_latent(const ModelNetwork *network, const PlanStrategy *s, GE
 }
 
 static bool takes_adapters(const ModelNetwork *network, GError **error) {
-    const char *why = network->gate_up_joined ? "gate_up = joined" : NULL;
+    const char *why = network->gate_up_joined             ? "gate_up = joined"
+                      : network->rope == MODEL_ROPE_PAIRS ? "rope = pairs"
+                                                          : NULL;
     return model_is_planned(network, why, error,
                             "lora_rank is not planned for %s; leave lora_rank at 0", why);
 }

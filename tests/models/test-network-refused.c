@@ -273,6 +273,24 @@ static void not_compiled(void) {
     }
 }
 
+static void not_with_adapters(void) {
+    static const struct {
+        const char *keys, *expected;
+    } cases[] = {
+        {"gate_up=joined\n", "n: lora_rank is not planned for gate_up = joined"},
+        {"rope=pairs\ncode=transformers\n", "n: lora_rank is not planned for rope = pairs"},
+    };
+    PlanStrategy strategy;
+    plan_strategy_init(&strategy);
+    strategy.lora_rank = 2;
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *keys =
+            g_strconcat("family=llama\nlayers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n",
+                        cases[i].keys, NULL);
+        expect_not_planned(keys, &strategy, cases[i].expected);
+    }
+}
+
 /* Nor blocks that are trained in part, of other shapes than were recorded. */
 static void not_compiled_in_part(void) {
 #define SMALL "layers=1\nwidth=8\nheads=2\nvocab=4\nseq=4\n"
@@ -383,6 +401,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/models/network-refused/experts that were not recorded", experts_refused);
     g_test_add_func("/models/network-refused/bad files name line and remedy", bad_files);
     g_test_add_func("/models/network-refused/not compiled", not_compiled);
+    g_test_add_func("/models/network-refused/not-with-adapters", not_with_adapters);
     g_test_add_func("/models/network-refused/not compiled in part", not_compiled_in_part);
     g_test_add_func("/models/network-refused/not packed", not_packed);
     g_test_add_func("/models/network-refused/too long a sequence", too_long);
