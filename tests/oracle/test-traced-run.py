@@ -268,6 +268,8 @@ def mutated(tap, foreshard, source):
 def main():
     foreshard, source, tap = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), Tap()
     os.environ['FORESHARD_DATA'] = os.path.join(source, 'models')
+    # mpirun waits twice so many seconds before it ends a run that is refused, for other ranks' last words; here there are none.
+    os.environ['OMPI_MCA_odls_base_sigkill_timeout'] = '0'
     refuses(tap, foreshard, source)
     edited(tap, foreshard, source)
     mutated(tap, foreshard, source)
