@@ -203,41 +203,39 @@ static bool is_first_olmo(const ModelNetwork *n) {
            !n->scores_in_memory;
 }
 
+/* What all that turn pairs have in common. */
+static bool turns_plain_pairs(const ModelNetwork *n) {
+    return n->rope == MODEL_ROPE_PAIRS && n->code == MODEL_CODE_TRANSFORMERS &&
+           n->qkv == MODEL_QKV_APART && n->qk_norm == MODEL_QK_NORM_NONE &&
+           n->gate == MODEL_GATE_SILU && !n->residual_scale && !n->embed_scale && !n->experts &&
+           !n->cache && !n->kv_repeated && !n->scores_in_memory;
+}
+
+/* And all but Cohere: every block looks back all the way and turns, and nothing is scaled. */
+static bool is_plain_beside_pairs(const ModelNetwork *n) {
+    return turns_plain_pairs(n) && !n->norms_from_one && !n->norms_bare && !n->norms_centred &&
+           !n->logits_scale && !n->window && !n->global_every && !n->no_rope_every;
+}
+
 /* GLM, or GLM-4 with its norms at both ends. */
 static bool is_glm(const ModelNetwork *n) {
-    bool is_plain = n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU &&
-                    !n->norms_from_one && !n->norms_bare && !n->norms_centred &&
-                    !n->residual_scale && !n->embed_scale && !n->logits_scale && !n->experts;
-    return n->rope == MODEL_ROPE_PAIRS && n->code == MODEL_CODE_TRANSFORMERS &&
-           (n->norm_at == MODEL_NORM_BEFORE || n->norm_at == MODEL_NORM_BOTH) &&
-           n->gate_up_joined && n->qkv == MODEL_QKV_APART && is_plain && !n->window &&
-           !n->global_every && !n->no_rope_every && !n->cache && !n->kv_repeated &&
-           !n->scores_in_memory;
+    return is_plain_beside_pairs(n) && n->gate_up_joined &&
+           (n->norm_at == MODEL_NORM_BEFORE || n->norm_at == MODEL_NORM_BOTH);
 }
 
 /* Cohere, or with a window Cohere 2, whose blocks that look back all the way turn nothing. */
 static bool is_cohere(const ModelNetwork *n) {
-    bool is_plain = n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU &&
-                    !n->residual_scale && !n->embed_scale && !n->qkv_bias && !n->experts &&
-                    !n->gate_up_joined && n->rotary_share >= 1;
     bool are_places_theirs = n->no_rope_every == n->global_every && !n->local_rope_base &&
                              !n->window == !n->global_every && !n->global_first;
-    return n->rope == MODEL_ROPE_PAIRS && n->code == MODEL_CODE_TRANSFORMERS &&
-           n->norm_at == MODEL_NORM_ONCE && n->norms_centred && n->logits_scale > 0 &&
-           n->qkv == MODEL_QKV_APART && is_plain && are_places_theirs && !n->cache &&
-           !n->kv_repeated && !n->scores_in_memory;
+    return turns_plain_pairs(n) && n->norm_at == MODEL_NORM_ONCE && n->norms_centred &&
+           n->logits_scale > 0 && !n->qkv_bias && !n->gate_up_joined && n->rotary_share >= 1 &&
+           are_places_theirs;
 }
 
 /* ERNIE 4.5, or with other norms Helium; Llamas otherwise. */
 static bool is_ernie_or_helium(const ModelNetwork *n) {
-    bool is_plain = n->qk_norm == MODEL_QK_NORM_NONE && n->gate == MODEL_GATE_SILU &&
-                    !n->norms_from_one && !n->norms_bare && !n->norms_centred &&
-                    !n->residual_scale && !n->embed_scale && !n->logits_scale && !n->qkv_bias &&
-                    !n->experts && !n->gate_up_joined && n->rotary_share >= 1;
-    return n->rope == MODEL_ROPE_PAIRS && n->code == MODEL_CODE_TRANSFORMERS &&
-           n->norm_at == MODEL_NORM_BEFORE && n->qkv == MODEL_QKV_APART && is_plain && !n->window &&
-           !n->global_every && !n->no_rope_every && !n->cache && !n->kv_repeated &&
-           !n->scores_in_memory;
+    return is_plain_beside_pairs(n) && n->norm_at == MODEL_NORM_BEFORE && !n->qkv_bias &&
+           !n->gate_up_joined && n->rotary_share >= 1;
 }
 
 static bool turns_recorded_pairs(const ModelNetwork *n) {
