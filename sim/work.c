@@ -7,8 +7,8 @@
 /* How many times its even share of rows the role's experts get (expert_overload). */
 static double overload_of(const PlanRole *role) {
     for (uint32_t i = 0; i < role->n_ops; i++) {
-        const int64_t *dims = plan_op_dims(role, &role->ops[i]);
         if (role->ops[i].kind == PLAN_OP_UNEVEN_ALL_TO_ALL) {
+            const int64_t *dims = plan_op_dims(role, &role->ops[i]);
             double sent = (double)dims[UNEVEN_COLLECTIVE_SENT];
             double received = (double)dims[UNEVEN_COLLECTIVE_RECEIVED];
             return MAX(sent, received) / MIN(sent, received);

@@ -320,6 +320,19 @@ static bool float8_shards_are_even(const PlanRun *run, GError **error) {
     return true;
 }
 
+/* Of a layer's tokens and the sides of its weight. asks: of the setting, up to the number. */
+static bool sides_divide(const int64_t m_n_k[3], int64_t by, const char *asks, const char *instead,
+                         GError **error) {
+    const int64_t *d = m_n_k;
+    return (d[0] % by == 0 && d[1] % by == 0 && d[2] % by == 0) ||
+           refuse(error,
+                  "%s as many tokens, and sides, as %" G_GINT64_FORMAT
+                  " divides, and a layer has %" G_GINT64_FORMAT
+                  " tokens and a weight of %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+                  "; set another micro_batch or seq, or float8=%s",
+                  asks, by, d[0], d[1], d[2], instead);
+}
+
 /* What Transformer Engine asks of a product (pytorch/utils.py, assert_dim_for_fp8_exec). */
 static bool delayed_sides_divide(const PlanRun *run, GError **error) {
     bool is_delayed = run->strategy->float8 == PLAN_FLOAT8_DELAYED;
@@ -329,13 +342,9 @@ static bool delayed_sides_divide(const PlanRun *run, GError **error) {
             continue;
         }
         const PlanGraphDelayedLinear *d = plan_graph_delayed_linear_of(run->graph, op);
-        if (d->m % 16 || d->n % 16 || d->k % 16) {
-            return refuse(error,
-                          "float8=delayed multiplies as many tokens, and sides, as 16 divides, and "
-                          "a layer has %" G_GINT64_FORMAT
-                          " tokens and a weight of %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
-                          "; set another micro_batch or seq, or float8=none",
-                          d->m, d->n, d->k);
+        if (!sides_divide((int64_t[]){d->m, d->n, d->k}, 16, "float8=delayed multiplies", "none",
+                          error)) {
+            return false;
         }
     }
     return true;
@@ -343,7 +352,6 @@ static bool delayed_sides_divide(const PlanRun *run, GError **error) {
 
 /* What was recorded of exponents in the order of products: whole tiles of them. */
 static bool mxfp8_sides_divide(const PlanRun *run, GError **error) {
-    const int64_t tile = PLAN_MXFP8_TILE_ROWS;
     bool is_mxfp8 = run->strategy->float8 == PLAN_FLOAT8_MXFP8;
     for (uint32_t i = 0; is_mxfp8 && i < run->graph->ops.len; i++) {
         const PlanGraphOp *op = plan_graph_op_at(run->graph, i);
@@ -351,13 +359,9 @@ static bool mxfp8_sides_divide(const PlanRun *run, GError **error) {
             continue;
         }
         const PlanGraphFloat8Linear *d = plan_graph_float8_linear_of(run->graph, op);
-        if (d->m % tile || d->n % tile || d->k % tile) {
-            return refuse(error,
-                          "float8=mxfp8 is planned for as many tokens, and sides, as 128 divides, "
-                          "and a layer has %" G_GINT64_FORMAT
-                          " tokens and a weight of %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
-                          "; set another micro_batch or seq, or float8=rowwise",
-                          d->m, d->n, d->k);
+        if (!sides_divide((int64_t[]){d->m, d->n, d->k}, PLAN_MXFP8_TILE_ROWS,
+                          "float8=mxfp8 is planned for", "rowwise", error)) {
+            return false;
         }
     }
     return true;
