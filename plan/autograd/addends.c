@@ -1,6 +1,7 @@
 #include "plan/autograd/addends.h"
 
 #include "plan/autograd/backward.h"
+#include "plan/autograd/node.h"
 
 /* What a sum's node is given: its gradient, and that of the product, if it has been made. */
 enum {
@@ -34,8 +35,7 @@ void plan_addends_let_go(PlanRun *run, uint32_t id) {
 }
 
 static const PlanGraphOp *op_of(const PlanRun *run, uint32_t node) {
-    uint32_t op = run->tape.nodes.items[node].op;
-    return op == PLAN_NONE ? NULL : plan_graph_op_at(run->graph, op);
+    return plan_node_op(run, &run->tape.nodes.items[node]);
 }
 
 /* The node runs in the same program's backward. */

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 /* Adds a gradient that the module's backward made to what the edge's slot has, and takes its
  * reference. False: the module is in no program with adapters, and nothing was done. */

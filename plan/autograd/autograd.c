@@ -6,16 +6,18 @@
  * gradients it was given are let go, then what it had saved, then its results are passed on. A node
  * of a checkpointed block has its tensors made again and lets them go as soon as it has used them.
  */
+#include "plan/autograd/autograd.h"
+
 #include "plan/autograd/addends.h"
 #include "plan/autograd/backward.h"
 #include "plan/autograd/checkpoint.h"
-#include "plan/autograd/eager.h"
 #include "plan/autograd/heap.h"
 #include "plan/autograd/launch.h"
+#include "plan/autograd/node.h"
+#include "plan/autograd/program.h"
 #include "plan/autograd/read.h"
 #include "plan/autograd/reentrant.h"
 #include "plan/autograd/shared/shared.h"
-#include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 #include "plan/optimizer/scaler.h"
 
@@ -105,13 +107,6 @@ static void accumulate(PlanRun *run, uint32_t parameter) {
     plan_run_unref(run, gradient);
 }
 
-/* A backward that is one program hands all gradients over when it is through. DDP's compiler cuts
- * the program where a bucket is full, which is as early as the bucket can be reduced. */
-static bool comes_late(const PlanRun *run) {
-    return plan_strategy_is_one_program(run->strategy) &&
-           run->strategy->flavour == PLAN_FLAVOUR_PLAIN;
-}
-
 static bool is_of_shared_experts(const PlanRun *run, uint32_t parameter) {
     return plan_run_parameter(run, parameter)->split >= PLAN_SPLIT_EXPERTS;
 }
@@ -130,15 +125,11 @@ static void take_late(PlanRun *run, uint32_t parameter) {
 }
 
 static void take(PlanRun *run, uint32_t parameter) {
-    if (comes_late(run) || is_of_shared_experts(run, parameter)) {
+    if (plan_program_gives_late(run) || is_of_shared_experts(run, parameter)) {
         take_late(run, parameter);
     } else {
         accumulate(run, parameter);
     }
-}
-
-static const PlanGraphOp *op_of(const PlanRun *run, const PlanNode *node) {
-    return node->op == PLAN_NONE ? NULL : plan_graph_op_at(run->graph, node->op);
 }
 
 /* FSDP1's: a parameter is what a node takes from the flat tensor. */
@@ -168,7 +159,7 @@ static PlanTracedTarget target_of(const PlanRun *run, PlanEdge edge) {
     if (run->tape.nodes.items[edge.node].flat) {
         return target_in_flat(run, edge);
     }
-    const PlanGraphOp *op = op_of(run, &run->tape.nodes.items[edge.node]);
+    const PlanGraphOp *op = plan_node_op(run, &run->tape.nodes.items[edge.node]);
     bool is_traced = op && plan_traced_is(op);
     return (PlanTracedTarget){
         .index = is_traced ? plan_graph_ref(run->graph, op->values + op->n_inputs + edge.slot)
@@ -238,7 +229,7 @@ static uint32_t pass_to_parameters(PlanRun *run, const PlanNode *node, PlanTenso
  * bias its input is reshaped by a node of its own too, which comes after both. So does a norm's
  * input where ranks share layers, which a node of its own makes a DTensor of. */
 static void pass_on(PlanRun *run, const PlanNode *node, PlanTensor *gradients, GArray *heap) {
-    const PlanGraphOp *op = op_of(run, node);
+    const PlanGraphOp *op = plan_node_op(run, node);
     bool is_linear = op && op->kind < PLAN_N_OP_KINDS && plan_op_is_linear((PlanOpKind)op->kind);
     bool has_bias = is_linear && plan_graph_ref(run->graph, op->values + 2) != PLAN_NONE;
     g_autofree uint32_t *complete = g_new(uint32_t, node->n_edges + 1);
@@ -381,8 +372,7 @@ static void run_node(PlanRun *run, uint32_t id, GArray *heap) {
         return;
     }
     if (node.op == PLAN_NONE && node.unit == PLAN_NONE) {
-        plan_stages_arrived(run, run->tape.slots.items[node.slots]);
-        return;
+        return; /* of a stage: its gradient is another's now */
     }
     enum {
         FEW = 16 /* most nodes have fewer */
@@ -417,19 +407,6 @@ static PlanEdge producer_of_result(const PlanRun *run) {
     return (PlanEdge){PLAN_NONE, PLAN_NONE};
 }
 
-void plan_run_call_program(PlanRun *run, PlanTensor gradient) {
-    if (run->strategy->compile == PLAN_COMPILE_NETWORK_HOLDING && comes_late(run)) {
-        plan_vector_push(&run->program.held, plan_run_ref(run, gradient));
-    }
-}
-
-static void let_go_of_held(PlanRun *run) {
-    for (uint32_t i = 0; i < run->program.held.len; i++) {
-        plan_run_unref(run, run->program.held.items[i]);
-    }
-    run->program.held.len = 0;
-}
-
 static void run_nodes(PlanRun *run, uint32_t first) {
     g_autoptr(GArray) heap = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     PlanEdge result = producer_of_result(run);
@@ -447,7 +424,7 @@ static void run_nodes(PlanRun *run, uint32_t first) {
         accumulate(run, run->program.late.items[i]);
     }
     run->program.late.len = 0;
-    let_go_of_held(run);
+    plan_program_is_through(run);
 }
 
 static PlanTensor new_seed(PlanRun *run, PlanDtype dtype) {
@@ -490,7 +467,14 @@ void plan_run_backward(PlanRun *run) {
     clear_tape(&run->tape);
 }
 
-void plan_run_stage_backward(PlanRun *run, PlanTensor gradient) {
+/* Of what the stage was given, which ends in the tape's first node. */
+static PlanTensor gradient_of_given(const PlanRun *run) {
+    const PlanTape *tape = &run->tape;
+    return run->graph->arrives == PLAN_NONE ? PLAN_NO_TENSOR
+                                            : tape->slots.items[tape->nodes.items[0].slots];
+}
+
+PlanTensor plan_run_stage_backward(PlanRun *run, PlanTensor gradient) {
     const PlanGraph *graph = run->graph;
     bool is_last = plan_graph_is_last_stage(graph);
     PlanEdge result = run->tape.producer_of_value[is_last ? graph->loss : graph->leaves];
@@ -504,5 +488,7 @@ void plan_run_stage_backward(PlanRun *run, PlanTensor gradient) {
     plan_run_hook(run, run->flavour->end_backward);
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_unref(run, seed);
+    PlanTensor given = gradient_of_given(run);
     clear_tape(&run->tape);
+    return given;
 }

@@ -198,8 +198,6 @@ bool plan_reads_hidden_made_again(const PlanBackward *b);
 void plan_go_through_hidden(const PlanBackward *b);
 
 /* fused.c: what a tuned stack runs as one kernel. */
-/* The edge to what made input i of the node's op; NULL: that is no op of this kind. */
-PlanEdge *plan_edge_to_kind(const PlanRun *run, uint32_t node, unsigned i, unsigned kind);
 void plan_rope_backward(const PlanBackward *b);
 void plan_add_norm_backward(const PlanBackward *b);
 void plan_linear_gelu_backward(const PlanBackward *b);

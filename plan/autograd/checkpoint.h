@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
 void plan_run_leave_checkpoint(PlanRun *run);

@@ -7,7 +7,7 @@
  * concatenation, activations and their backward) has its result from at::detail::empty_cuda, which
  * fills nothing; so has a storage that is resized.
  */
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 static const bool filled[PLAN_N_OP_KINDS] = {
     [PLAN_OP_ARANGE] = true,        [PLAN_OP_AS_NUMBER] = true,

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 static inline void launch_of(PlanRun *run, const PlanTensor *tensors, unsigned n) {
     for (unsigned i = 0; i < n; i++) {

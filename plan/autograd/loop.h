@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 /* Whether a value that forward makes now stays alive in the next pass. Such a value lies in the set
  * of buffers of this pass's parity (plan_loop_new_tensor()). */

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 void plan_run_read_loss(PlanRun *run, PlanTensor loss);  /* after backward */
 void plan_run_read_norm(PlanRun *run, PlanTensor norm);  /* of all gradients, after clipping */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 /* The checkpointed module that a module is, or is in; PLAN_NONE. */
 uint32_t plan_checkpointed_around(const PlanRun *run, uint32_t module);

@@ -1,5 +1,6 @@
 #include "plan/autograd/traced.h"
 
+#include "plan/autograd/node.h"
 #include "plan/autograd/traced-call.h"
 
 /* An op that is played: what its words stand for. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/autograd/eager.h"
 #include "plan/autograd/loop.h"
 #include "plan/build/train.h"
 

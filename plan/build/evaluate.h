@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 /* Puts the evaluation's graph in the place of training's, and back again. In between, tensors that
  * are made once, such as rotary tables, are still those of training; the evaluation's own batch is

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 typedef void PlanStartParameter(PlanRun *run, uint32_t parameter, gpointer data);
 

@@ -2,7 +2,7 @@
  * lanes. Inside plan/ only. */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 /* Where a stage's modules, units and parameters begin in the tables. */
 typedef struct {

@@ -1,5 +1,7 @@
 #include "plan/build/train.h"
 
+#include "plan/autograd/autograd.h"
+#include "plan/autograd/eager.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/autograd/traced.h"
 #include "plan/build/evaluate.h"

@@ -1,7 +1,7 @@
 /* plan/build/train.h - the training loop, which writes a role's program. Inside plan/ only. */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 #include "plan/flavours/replay.h"
 
 /* Writes construction and three steps. run: the first of n_runs, one for each stage that a rank of

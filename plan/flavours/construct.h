@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 /* The buffer of each parameter; with init = shard no buffer comes to be, and offloaded parameters
  * are made by the host (autograd/offload.h). */

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 typedef struct {
     uint64_t elements; /* of the flat parameter, with the padding that is part of it */

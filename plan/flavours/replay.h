@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 /* How long each of the builder's arrays was at some moment. */
 typedef struct {

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 typedef struct {
     uint32_t *buffers; /* of each parameter */

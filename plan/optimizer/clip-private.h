@@ -1,7 +1,7 @@
 /* plan/optimizer/clip-private.h - what clip.c and clip-flat.c share: two ways to clip. */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 /* A gradient to be clipped. `of`: the run of the stage that it belongs to. */
 typedef struct {

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 typedef enum {
     PLAN_DEALT_WHOLE,   /* Replicate() */

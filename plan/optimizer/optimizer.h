@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 typedef enum {
     PLAN_LIST_PARAMETER,

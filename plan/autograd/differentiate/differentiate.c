@@ -10,6 +10,7 @@
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/four-bit.h"
 #include "plan/autograd/latent.h"
+#include "plan/autograd/node.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/ring.h"
 #include "plan/autograd/shared/shared.h"

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "plan/autograd/backward.h"
+#include "plan/autograd/node.h"
 #include "plan/autograd/saved.h"
 
 /* Zeros, to which dy is added in the columns that value `index` names. */

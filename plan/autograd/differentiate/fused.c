@@ -4,6 +4,8 @@
  * ops.def). Elsewhere a fused network differentiates as an eager one.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/node.h"
+#include "plan/autograd/program.h"
 #include "plan/autograd/saved.h"
 
 /* The rotation turned back. */
@@ -14,15 +16,6 @@ void plan_rope_backward(const PlanBackward *b) {
                 [ROPE_DIM] = dim(b, ROPE_DIM), [ROPE_SEQ] = dim(b, ROPE_SEQ), [ROPE_BACK] = 1,
                 [ROPE_STRIDE] = dim(b, ROPE_HEADS) * dim(b, ROPE_DIM)),
            NULL, dy(b, 0), value(b, ROPE_COS), value(b, ROPE_SIN), dx(b, ROPE_X));
-}
-
-PlanEdge *plan_edge_to_kind(const PlanRun *run, uint32_t node, unsigned i, unsigned kind) {
-    PlanEdge *edge = &run->tape.edges.items[run->tape.nodes.items[node].edges + i];
-    if (edge->slot == PLAN_NONE || edge->node == PLAN_NONE) {
-        return NULL;
-    }
-    uint32_t op = run->tape.nodes.items[edge->node].op;
-    return op != PLAN_NONE && plan_graph_op_at(run->graph, op)->kind == kind ? edge : NULL;
 }
 
 /* Where the summands were kept and not their sum, PyTorch's compiled kernel adds them up as it

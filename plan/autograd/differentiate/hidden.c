@@ -8,6 +8,7 @@
 #include "plan/autograd/addends.h"
 #include "plan/autograd/backward.h"
 #include "plan/autograd/float8/float8.h"
+#include "plan/autograd/node.h"
 
 /* What GELU's node is given: the gradient of its result, or, made already, of what went into it. */
 enum {

@@ -1,5 +1,6 @@
 /* plan/autograd/differentiate/linear.c - backward of linear layers. */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/node.h"
 #include "plan/autograd/shared/async.h"
 
 static void linear_dx(const PlanBackward *b) {

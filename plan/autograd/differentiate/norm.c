@@ -4,6 +4,7 @@
  * tensors of their own, as PyTorch's derivatives do.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/node.h"
 
 /* dy times the factor that is not broadcast, before it is summed. */
 static PlanTensor whole_product(const PlanBackward *b, const char *name) {

@@ -1,6 +1,7 @@
 #include "plan/autograd/float8/mxfp8.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/float8/words.h"
+#include "plan/autograd/node.h"
 
 /* What a layer leaves for backward, if it was made for it. */
 enum {

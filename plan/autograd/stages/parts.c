@@ -1,5 +1,7 @@
 #include "plan/autograd/stages/parts.h"
 
+#include "plan/autograd/autograd.h"
+#include "plan/autograd/eager.h"
 #include "plan/flavours/fsdp2.h"
 
 const char *const plan_stage_lanes[] = {"stage_before", "stage_behind", "stages", NULL};
@@ -174,15 +176,11 @@ void plan_stage_begin_forward(PlanRun *run) {
 
 /* ---- chunks --------------------------------------------------------------------------------- */
 
-void plan_stages_returned(PlanRun *run) {
+static void hold_result(PlanRun *run) {
     PlanStages *s = run->owner.stages;
     PlanTensor result = plan_run_value(run, run->graph->leaves);
     s->chunks[s->now].result = plan_run_ref(run, result);
     plan_stage_replace(run, &s->result, plan_run_ref(run, result));
-}
-
-void plan_stages_arrived(PlanRun *run, PlanTensor gradient) {
-    run->owner.stages->arrived = gradient;
 }
 
 /* What the stage was given ends in a node of its own, which hands its gradient out. */
@@ -209,7 +207,9 @@ void plan_stage_forward(PlanRun *run, uint32_t number) {
     s->now = number;
     exchange_tapes(run, chunk);
     begin_tape(run, chunk);
-    plan_run_forward(run);
+    uint32_t next = plan_run_forward_root(run);
+    hold_result(run);
+    plan_run_forward_rest(run, next);
     PlanTensor last = plan_run_value(run, run->graph->loss);
     if (plan_stage_gives(run)) {
         plan_run_unref(run, last); /* the result, which is held by now */
@@ -228,8 +228,7 @@ void plan_stage_backward(PlanRun *run, uint32_t number) {
     run->pass.reduces = !plan_stage_is_sharded(run) && s->n_backwards == s->n_chunks;
     plan_stage_replace(run, &s->loss, plan_run_ref(run, chunk->loss));
     exchange_tapes(run, chunk);
-    s->arrived = PLAN_NO_TENSOR;
-    plan_run_stage_backward(run, chunk->gradient);
+    s->arrived = plan_run_stage_backward(run, chunk->gradient);
     run->pass.reduces = false;
     exchange_tapes(run, chunk);
     plan_stage_replace(run, &chunk->result, PLAN_NO_TENSOR);

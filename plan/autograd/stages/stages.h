@@ -23,7 +23,7 @@
  */
 #pragma once
 
-#include "plan/autograd/eager.h"
+#include "plan/autograd/tensor.h"
 
 extern const char *const plan_stage_lanes[]; /* behind the flavour's; ends with NULL */
 
@@ -43,7 +43,3 @@ void plan_stages_begin_several(PlanRun *runs, uint32_t n);
 void plan_stages_play_several(PlanRun *runs, uint32_t n);
 /* Who writes next. */
 void plan_stages_hand_on(PlanRun *from, PlanRun *to);
-/* The stage's forward has returned. */
-void plan_stages_returned(PlanRun *run);
-/* Backward has made the gradient of what the stage was given. */
-void plan_stages_arrived(PlanRun *run, PlanTensor gradient);
