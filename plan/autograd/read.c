@@ -1,6 +1,6 @@
 #include "plan/autograd/read.h"
 
-#include "plan/autograd/offload.h"
+#include "plan/autograd/offload-slots.h"
 
 /* The host's memory slots; those of offloading come first. */
 enum {

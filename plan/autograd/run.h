@@ -241,6 +241,17 @@ void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *str
                    PlanArena *arena, uint32_t rank);
 void plan_run_clear(PlanRun *run);
 
+/* Of a rank's runs one writes, and hands the program on to the next. */
+static inline void plan_run_hand_on(PlanRun *from, PlanRun *to) {
+    if (from != to) {
+        uint32_t unit = to->owner.first_unit, module = to->owner.first_module;
+        to->builder = from->builder;
+        to->builder.first_unit = unit;
+        to->builder.first_module = module;
+        from->builder = (PlanBuilder){.unit = PLAN_NONE};
+    }
+}
+
 /* ---- its parameters -------------------------------------------------------------------------- */
 
 static inline const PlanGraphParameter *plan_run_parameter(const PlanRun *run, uint32_t i) {

@@ -5,7 +5,7 @@
 #include "plan/autograd/reentrant.h"
 #include "plan/build/units-private.h"
 #include "plan/op/float8.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/groups.h"
 #include "plan/refuse.h"
 
 #define refuse(error, ...) plan_refuse(error, PLAN_ERROR, PLAN_ERROR_VALUE, __VA_ARGS__)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/autograd/offload.h"
+#include "plan/autograd/offload-slots.h"
 #include "plan/autograd/run.h"
 #include "plan/autograd/shared/async.h"
 #include "plan/autograd/shared/exchange.h"

@@ -144,10 +144,10 @@ void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *f
     plan_builder_begin_section(&run->builder, PLAN_SECTION_CONSTRUCT);
     construct(run);
     for (uint32_t i = 1; i < n_runs; i++) {
-        plan_stages_hand_on(&run[i - 1], &run[i]);
+        plan_run_hand_on(&run[i - 1], &run[i]);
         construct(&run[i]);
     }
-    plan_stages_hand_on(&run[n_runs - 1], run);
+    plan_run_hand_on(&run[n_runs - 1], run);
     plan_builder_end_section(&run->builder);
     for (PlanSection s = PLAN_SECTION_FIRST; s < PLAN_N_SECTIONS; s++) {
         if (s == PLAN_SECTION_STEADY && steps_are_one_program(run)) {

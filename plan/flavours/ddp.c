@@ -18,7 +18,7 @@
  */
 #include "plan/flavours/ddp.h"
 #include "plan/flavours/whole.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/clip.h"
 
 typedef struct {
     GArray *parameters; /* uint32_t */

@@ -41,7 +41,9 @@
 #include "plan/autograd/reentrant.h"
 #include "plan/build/units.h"
 #include "plan/flavours/whole.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/clip.h"
+#include "plan/optimizer/norms.h"
+#include "plan/optimizer/on-host.h"
 
 /* An evaluation is part of the step behind it; its frees are numbered behind that step's own, so
  * that those have the same numbers in every step. */

@@ -37,10 +37,12 @@
  *                  one that does frees all gradients as soon as they are packed
  */
 #include "plan/flavours/fsdp2.h"
-#include "plan/autograd/offload.h"
+#include "plan/autograd/offload-slots.h"
 #include "plan/build/units.h"
 #include "plan/flavours/whole.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/clip.h"
+#include "plan/optimizer/groups.h"
+#include "plan/optimizer/on-host.h"
 
 /* The list of units is cleared where backward ends. */
 static bool goes_on_from_evaluation(const PlanRun *run) {

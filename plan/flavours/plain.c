@@ -1,6 +1,6 @@
 /* plan/flavours/plain.c - one rank by itself: no wrapper, nothing communicated. */
 #include "plan/flavours/whole.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/clip.h"
 
 static void construct(PlanRun *run) {
     run->state = g_new0(PlanWhole, 1);

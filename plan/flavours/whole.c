@@ -2,7 +2,7 @@
 
 #include "plan/autograd/four-bit.h"
 #include "plan/build/start.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/groups.h"
 
 static void init_by(PlanRun *run, PlanOpKind kind, const int64_t *dims, PlanAxis axis,
                     uint32_t parameter, uint32_t buffer) {

@@ -18,7 +18,7 @@
  */
 #include "plan/autograd/launch.h"
 #include "plan/flavours/whole.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/clip.h"
 
 enum {
     LANE_COMPUTE,

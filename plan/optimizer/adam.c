@@ -13,7 +13,8 @@
  */
 #include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/groups.h"
+#include "plan/optimizer/steps.h"
 
 enum {
     LIST_EXP_AVG = PLAN_LIST_STATE + PLAN_STATE_EXP_AVG,

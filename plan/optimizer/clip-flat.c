@@ -5,10 +5,11 @@
  * gradient is multiplied by itself, in its own dtype.
  */
 #include "plan/autograd/launch.h"
-#include "plan/autograd/offload.h"
+#include "plan/autograd/offload-slots.h"
 #include "plan/autograd/read.h"
 #include "plan/optimizer/clip-private.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/clip.h"
+#include "plan/optimizer/norms.h"
 
 /* A number that gradients of another dtype take up: PyTorch makes it one of theirs each time. */
 static PlanTensor as_gradient(const PlanClip *c, PlanTensor number, PlanDtype dtype) {
@@ -27,31 +28,6 @@ static PlanTensor local_norm(const PlanClip *c) {
     PlanTensor stack = plan_clip_stack_one_by_one(c);
     PlanTensor norm = launch_new(c->run, PLAN_OP_NORM, stack, 0, "norm");
     plan_run_unref(c->run, stack);
-    return norm;
-}
-
-PlanTensor plan_clip_new_zero(PlanRun *run) {
-    PlanTensor zero = plan_run_new_empty(run, 1, PLAN_FP32, "zero");
-    launch_in_place(run, PLAN_LANE_COMPUTE, PLAN_OP_FILL, 0, plan_run_operand_of(run, zero));
-    return zero;
-}
-
-/* The square of the norm of parameters that are not sharded: there are none. */
-static void add_what_is_whole(const PlanClip *c, PlanTensor square) {
-    PlanTensor zero = plan_clip_new_zero(c->run);
-    plan_run_accumulate(c->run, zero, square);
-    plan_run_unref(c->run, zero);
-}
-
-PlanTensor plan_clip_over_ranks(PlanRun *run, PlanTensor local, PlanAxis axis, uint64_t ranks) {
-    PlanClip c = {.run = run, .dtype = PLAN_FP32};
-    PlanTensor square = launch_new(run, PLAN_OP_POWER, local, 2, "square");
-    plan_clip_all_reduce(run, square, axis, ranks);
-    if (run->strategy->pytorch == PLAN_PYTORCH_2_0) {
-        add_what_is_whole(&c, square);
-    }
-    PlanTensor norm = launch_new(run, PLAN_OP_POWER, square, 0.5, "norm");
-    plan_run_unref(run, square);
     return norm;
 }
 

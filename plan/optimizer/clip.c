@@ -12,15 +12,15 @@
 #include <math.h>
 
 #include "plan/autograd/launch.h"
-#include "plan/autograd/offload.h"
 #include "plan/autograd/read.h"
-#include "plan/autograd/stages/stages.h"
 #include "plan/mesh.h"
 #include "plan/optimizer/clip-private.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/clip.h"
+#include "plan/optimizer/norms.h"
+#include "plan/optimizer/shared.h"
 
 static void add_clipped(PlanClip *c, PlanRun *of, bool also_empty) {
-    plan_stages_hand_on(c->run, of);
+    plan_run_hand_on(c->run, of);
     for (uint32_t p = 0; p < of->graph->parameters.len; p++) {
         if (plan_run_is_frozen(of, p)) {
             continue;
@@ -30,7 +30,7 @@ static void add_clipped(PlanClip *c, PlanRun *of, bool also_empty) {
             c->clipped[c->n++] = (PlanClipped){of, p, gradient};
         }
     }
-    plan_stages_hand_on(of, c->run);
+    plan_run_hand_on(of, c->run);
 }
 
 void plan_clip_begin(PlanClip *c, PlanRun *run, bool also_empty) {
@@ -68,9 +68,9 @@ static PlanTensor *sums_of_gradients(const PlanClip *c) {
     PlanTensor *sums = g_new(PlanTensor, c->n);
     for (uint32_t i = 0; i < c->n; i++) {
         PlanRun *of = c->clipped[i].of;
-        plan_stages_hand_on(c->run, of);
+        plan_run_hand_on(c->run, of);
         sums[i] = plan_settled_sum(of, c->clipped[i].parameter);
-        plan_stages_hand_on(of, c->run);
+        plan_run_hand_on(of, c->run);
     }
     return sums;
 }
@@ -79,9 +79,9 @@ static void append_summed(const PlanClip *c, const PlanTensor *sums) {
     for (uint32_t i = 0; i < c->n; i++) {
         PlanRun *of = c->clipped[i].of;
         if (sums[i].storage != PLAN_NONE) {
-            plan_stages_hand_on(c->run, of);
+            plan_run_hand_on(c->run, of);
             plan_run_operand(of, sums[i]);
-            plan_stages_hand_on(of, c->run);
+            plan_run_hand_on(of, c->run);
         } else {
             append_gradient(c, i);
         }
@@ -91,9 +91,9 @@ static void append_summed(const PlanClip *c, const PlanTensor *sums) {
 static void let_go_of_sums(const PlanClip *c, const PlanTensor *sums) {
     for (uint32_t i = c->n; i-- > 0;) {
         PlanRun *of = c->clipped[i].of;
-        plan_stages_hand_on(c->run, of);
+        plan_run_hand_on(c->run, of);
         plan_run_unref(of, sums[i]);
-        plan_stages_hand_on(of, c->run);
+        plan_run_hand_on(of, c->run);
     }
 }
 
@@ -164,24 +164,6 @@ PlanTensor plan_clip_stack_one_by_one(const PlanClip *c) {
     PlanTensor stack = stack_numbers(c, norms);
     let_go_of_all(c, norms);
     return stack;
-}
-
-void plan_clip_all_reduce(PlanRun *run, PlanTensor sums, PlanAxis axis, uint64_t ranks) {
-    plan_builder_collective(&run->builder, PLAN_OP_ALL_REDUCE, axis, ranks, PLAN_REDUCTION_SUM,
-                            NOTHING, plan_run_operand_of(run, sums));
-    plan_builder_launch(&run->builder, PLAN_LANE_COMPUTE);
-}
-
-/* A functional all-reduce works on a copy, and is waited for at once. */
-PlanTensor plan_norms_over_ranks(PlanRun *run, PlanTensor norms, PlanAxis axis, uint64_t ranks,
-                                 const char *name) {
-    PlanTensor squares = launch_new(run, PLAN_OP_POWER, norms, 2, "squares");
-    PlanTensor sums = launch_new(run, PLAN_OP_COPY, squares, 0, "sums");
-    plan_clip_all_reduce(run, sums, axis, ranks);
-    PlanTensor roots = launch_new(run, PLAN_OP_POWER, sums, 0.5, name);
-    plan_run_unref(run, squares);
-    plan_run_unref(run, sums);
-    return roots;
 }
 
 static PlanTensor whole_norms(const PlanClip *c, PlanTensor norms, PlanAxis axis, uint64_t ranks) {

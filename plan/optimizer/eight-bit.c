@@ -15,7 +15,7 @@
  */
 #include "plan/autograd/launch.h"
 #include "plan/op/four-bit.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/steps.h"
 
 enum {
     LEAST_IN_8_BITS = 4096,

@@ -14,18 +14,11 @@
 
 #include "plan/autograd/launch.h"
 #include "plan/optimizer/dealt.h"
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/norms.h"
+#include "plan/optimizer/steps.h"
 
 /* Keller Jordan's coefficients, and PyTorch's eps. */
 static const double A = 3.4445, B = -4.7750, C = 2.0315, EPS = 1e-7;
-
-bool plan_muon_takes(const PlanRun *run, uint32_t parameter) {
-    const PlanGraphParameter *p = plan_run_parameter(run, parameter);
-    const PlanGraphModule *module = plan_graph_module_at(run->graph, p->module);
-    return run->strategy->optimizer == PLAN_OPTIMIZER_MUON && p->n_dims == 2 &&
-           plan_graph_is_in_block(run->graph, p->module) &&
-           !g_str_equal(module->class_name, "Embedding");
-}
 
 void plan_muon_first(const PlanOver *all) {
     for (uint32_t p = all->from; p < all->to; p++) {

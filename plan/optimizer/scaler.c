@@ -18,6 +18,7 @@
 
 #include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
+#include "plan/optimizer/norms.h"
 
 /* torch/amp/grad_scaler.py, PyTorch 2.13: the scale times growth after so many steps in a row whose
  * gradients were finite, else times backoff. */

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/over.h"
 
 /* The loss times the scale, which the first pass makes; PLAN_NO_TENSOR: it is not scaled. */
 PlanTensor plan_scaler_scale(PlanRun *run, PlanTensor loss, PlanDtype loss_dtype);

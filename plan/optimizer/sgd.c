@@ -5,7 +5,7 @@
  * empty ones. With momentum the new tensors are dropped as soon as the momentum has taken them in;
  * without, foreach drops them when the step ends and the loop before the next tensor's.
  */
-#include "plan/optimizer/optimizer.h"
+#include "plan/optimizer/steps.h"
 
 enum {
     LIST_MOMENTUM = PLAN_LIST_STATE + PLAN_STATE_MOMENTUM

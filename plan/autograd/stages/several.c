@@ -30,7 +30,7 @@ static uint32_t places_of(const Rank *rank) {
 
 static PlanRun *switch_to(Rank *rank, uint32_t i) {
     PlanRun *from = &rank->runs[rank->now], *to = &rank->runs[i];
-    plan_stages_hand_on(from, to);
+    plan_run_hand_on(from, to);
     to->owner.stages->phase = from->owner.stages->phase;
     rank->now = i;
     return to;
@@ -38,16 +38,6 @@ static PlanRun *switch_to(Rank *rank, uint32_t i) {
 
 static PlanRun *run_of_stage(Rank *rank, uint32_t stage) {
     return switch_to(rank, stage / places_of(rank));
-}
-
-void plan_stages_hand_on(PlanRun *from, PlanRun *to) {
-    if (from != to) {
-        uint32_t unit = to->owner.first_unit, module = to->owner.first_module;
-        to->builder = from->builder;
-        to->builder.first_unit = unit;
-        to->builder.first_module = module;
-        from->builder = (PlanBuilder){.unit = PLAN_NONE};
-    }
 }
 
 void plan_stages_begin_several(PlanRun *runs, uint32_t n) {

@@ -41,5 +41,3 @@ void plan_stages_play(PlanRun *run);
  * and in the end. */
 void plan_stages_begin_several(PlanRun *runs, uint32_t n);
 void plan_stages_play_several(PlanRun *runs, uint32_t n);
-/* Who writes next. */
-void plan_stages_hand_on(PlanRun *from, PlanRun *to);
