@@ -19,6 +19,7 @@
 #include "plan/autograd/reentrant.h"
 #include "plan/autograd/shared/shared.h"
 #include "plan/autograd/traced.h"
+#include "plan/autograd/unit.h"
 #include "plan/optimizer/scaler.h"
 
 /* The gradient of a row sum is one number, broadcast to the row by a view. */

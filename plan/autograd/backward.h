@@ -130,6 +130,8 @@ static inline void launch(const PlanBackward *b) {
  * given each operand, and launched. */
 #define KERNEL(b, ...) LAUNCH_OPERANDS((b)->run, __VA_ARGS__)
 
+/* x cast, in a new tensor. */
+PlanTensor plan_cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, const char *name);
 /* Casts what was made for input i to that input's own dtype, in which the engine hands it on. */
 void plan_give_own_dtype(const PlanBackward *b, unsigned i);
 

@@ -4,7 +4,7 @@
 #include "plan/autograd/float8/delayed.h"
 #include "plan/autograd/loop.h"
 #include "plan/autograd/record.h"
-#include "plan/build/units.h"
+#include "plan/autograd/unit.h"
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 

@@ -1,12 +1,7 @@
 #include "plan/autograd/four-bit.h"
 
+#include "plan/autograd/init.h"
 #include "plan/autograd/launch.h"
-#include "plan/flavours/whole.h"
-#include "plan/op/four-bit.h"
-
-int64_t plan_four_bit_code(const PlanRun *run) {
-    return run->strategy->lora_base == PLAN_LORA_BASE_NF4 ? PLAN_FOUR_BIT_NF4 : PLAN_FOUR_BIT_FP4;
-}
 
 static bool is_double(const PlanRun *run) {
     return run->strategy->lora_base_double == PLAN_YES;

@@ -16,8 +16,6 @@
 
 #include "plan/autograd/backward.h"
 
-/* A PlanFourBitCode; of weights that are not in 4 bits it means nothing. */
-int64_t plan_four_bit_code(const PlanRun *run);
 /* Makes a parameter and what stands beside it. Returns its buffer. */
 uint32_t plan_four_bit_make(PlanRun *run, uint32_t parameter);
 void plan_four_bit_forward(PlanRun *run, const PlanGraphOp *op);

@@ -1,6 +1,7 @@
 #include "plan/autograd/offload.h"
 
-#include "plan/autograd/four-bit.h"
+#include "plan/autograd/init.h"
+#include "plan/autograd/launch.h"
 
 static PlanCheckpoint *checkpoint_at(PlanRun *run, uint32_t id) {
     return &run->tape.checkpoints.items[id];

@@ -2,18 +2,7 @@
  * until PyTorch 2.0 only they work around units of FSDP1. */
 #include "plan/autograd/reentrant.h"
 #include "plan/autograd/checkpoint.h"
-
-uint32_t plan_checkpointed_around(const PlanRun *run, uint32_t module) {
-    while (module != PLAN_NONE && !run->modules.is_checkpointed[module]) {
-        module = plan_graph_module_at(run->graph, module)->parent;
-    }
-    return module;
-}
-
-bool plan_checkpoint_is_around(const PlanRun *run, uint32_t module, uint32_t unit) {
-    uint32_t opens = run->units[unit].module;
-    return module != PLAN_NONE && opens != module && plan_checkpointed_around(run, opens) == module;
-}
+#include "plan/autograd/unit.h"
 
 uint32_t plan_reentrant_block(const PlanRun *run, const PlanNode *node) {
     if (!run->modules.checkpoints_reenter) {

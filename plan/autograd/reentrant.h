@@ -8,11 +8,6 @@
 
 #include "plan/autograd/tensor.h"
 
-/* The checkpointed module that a module is, or is in; PLAN_NONE. */
-uint32_t plan_checkpointed_around(const PlanRun *run, uint32_t module);
-/* Whether the unit lies inside that checkpointed module (PLAN_NONE: inside none), and does not
- * begin with the module itself. */
-bool plan_checkpoint_is_around(const PlanRun *run, uint32_t module, uint32_t unit);
 /* The block that a node of autograd's is in, if its checkpoint is reentrant; PLAN_NONE. */
 uint32_t plan_reentrant_block(const PlanRun *run, const PlanNode *node);
 /* The block runs again, if it has not; given: the gradient of its result. */

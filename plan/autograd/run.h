@@ -237,10 +237,6 @@ struct _PlanRun {
     PlanRunScaler scaler;
 };
 
-void plan_run_init(PlanRun *run, const PlanGraph *graph, const PlanStrategy *strategy,
-                   PlanArena *arena, uint32_t rank);
-void plan_run_clear(PlanRun *run);
-
 /* Of a rank's runs one writes, and hands the program on to the next. */
 static inline void plan_run_hand_on(PlanRun *from, PlanRun *to) {
     if (from != to) {

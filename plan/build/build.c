@@ -1,10 +1,11 @@
 /* plan/build/build.c - a plan from its tables to the last role's program. */
 #include "plan/build/build.h"
 
-#include "plan/autograd/run.h"
 #include "plan/autograd/shared/ring.h"
+#include "plan/autograd/unit.h"
 #include "plan/build/fits.h"
 #include "plan/build/roles.h"
+#include "plan/build/run.h"
 #include "plan/build/tables.h"
 #include "plan/build/train.h"
 #include "plan/build/units.h"

@@ -8,12 +8,6 @@
  */
 #pragma once
 
-#include "plan/autograd/tensor.h"
-
-/* Puts the evaluation's graph in the place of training's, and back again. In between, tensors that
- * are made once, such as rotary tables, are still those of training; the evaluation's own batch is
- * made once as well. */
-void plan_evaluation_begin(PlanRun *run);
-void plan_evaluation_end(PlanRun *run);
+#include "plan/autograd/run.h"
 
 void plan_evaluate(PlanRun *run);

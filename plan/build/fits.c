@@ -2,7 +2,7 @@
  * that nothing was recorded of. What keys alone tell, strategy/settle.c has refused before. */
 #include "plan/build/fits.h"
 
-#include "plan/autograd/reentrant.h"
+#include "plan/autograd/unit.h"
 #include "plan/build/units-private.h"
 #include "plan/op/float8.h"
 #include "plan/optimizer/groups.h"
@@ -194,23 +194,9 @@ static bool splits_are_known(const PlanRun *run) {
            (plan_strategy_is_after(s, PLAN_PYTORCH_2_4) || splits_of_2_0_are_known(run));
 }
 
-/* The checkpointed module around a unit, experts apart; PLAN_NONE. */
-static uint32_t checkpointed_around(const PlanRun *run, uint32_t unit) {
-    uint32_t up = plan_graph_module_at(run->graph, run->units[unit].module)->parent;
-    return run->units[unit].of_experts ? PLAN_NONE : plan_checkpointed_around(run, up);
-}
-
-bool plan_units_split_blocks(const PlanRun *run) {
-    uint32_t u = 1;
-    while (u < run->n_units && checkpointed_around(run, u) == PLAN_NONE) {
-        u++;
-    }
-    return u < run->n_units;
-}
-
 static bool blocks_are_not_split(const PlanRun *run, GError **error) {
     for (uint32_t u = 1; u < run->n_units && !splits_are_known(run); u++) {
-        uint32_t up = checkpointed_around(run, u);
+        uint32_t up = plan_unit_checkpointed_around(run, u);
         if (up != PLAN_NONE) {
             return refuse(error,
                           "unit %s lies inside %s, which is checkpointed; that needs eager "

@@ -8,6 +8,7 @@
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/ring.h"
 #include "plan/autograd/stages/stages.h"
+#include "plan/build/run.h"
 #include "plan/mesh.h"
 
 static uint32_t first_rank_of_stage(const PlanStrategy *strategy, uint32_t stage) {

@@ -1,7 +1,6 @@
 /* plan/build/train.h - the training loop, which writes a role's program. Inside plan/ only. */
 #pragma once
 
-#include "plan/autograd/tensor.h"
 #include "plan/flavours/replay.h"
 
 /* Writes construction and three steps. run: the first of n_runs, one for each stage that a rank of
@@ -9,5 +8,3 @@
  * the first role, which fills `passes` in. */
 void plan_train(PlanRun *run, uint32_t n_runs, PlanRole *role, const PlanRole *first,
                 PlanPasses *passes);
-/* Fills the input with the batch of the pass at hand. n_passes: how many passes the step has. */
-void plan_next_batch(PlanRun *run, uint64_t n_passes);

@@ -12,4 +12,3 @@ uint32_t plan_next_named(const PlanGraph *graph, const GRegex *whole, uint32_t m
 /* For each module, whether it is ever called. A family's modules all are; in a traced network a
  * list of modules is not. */
 bool *plan_called_modules(const PlanGraph *graph);
-uint32_t plan_unit_n_trained(const PlanRun *run, uint32_t unit);

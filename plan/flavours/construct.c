@@ -1,7 +1,7 @@
 #include "plan/flavours/construct.h"
 
 #include "plan/autograd/four-bit.h"
-#include "plan/build/start.h"
+#include "plan/flavours/start.h"
 #include "plan/flavours/whole.h"
 
 static bool is_whole_first(const PlanRun *run) {

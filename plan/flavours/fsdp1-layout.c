@@ -1,11 +1,11 @@
 /* plan/flavours/fsdp1-layout.c - the buffers of each unit of FSDP1, and which part of them is a
  * rank's. */
+#include "plan/autograd/init.h"
+#include "plan/autograd/unit.h"
 #include "plan/flavours/fsdp1.h"
 
 #include "plan/autograd/offload.h"
-#include "plan/build/units.h"
 #include "plan/flavours/construct.h"
-#include "plan/flavours/whole.h"
 
 #include <string.h>
 

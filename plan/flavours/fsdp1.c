@@ -38,8 +38,7 @@
  */
 #include "plan/flavours/fsdp1.h"
 #include "plan/autograd/offload.h"
-#include "plan/autograd/reentrant.h"
-#include "plan/build/units.h"
+#include "plan/autograd/unit.h"
 #include "plan/flavours/whole.h"
 #include "plan/optimizer/clip.h"
 #include "plan/optimizer/norms.h"

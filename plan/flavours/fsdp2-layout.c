@@ -4,13 +4,13 @@
  * shard axis, experts that ranks share over those that have the same ones; every rank's shard has
  * the size of the first chunk (trailing ranks hold padding).
  */
+#include "plan/autograd/init.h"
+#include "plan/autograd/unit.h"
 #include "plan/flavours/fsdp2.h"
 
 #include "plan/autograd/offload.h"
 #include "plan/autograd/shared/ring.h"
-#include "plan/build/units.h"
 #include "plan/flavours/construct.h"
-#include "plan/flavours/whole.h"
 
 uint32_t *plan_fsdp2_trained(const PlanRun *run, uint32_t unit, uint32_t *ret_n) {
     const GArray *all = run->units[unit].parameters;

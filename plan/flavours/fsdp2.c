@@ -38,7 +38,7 @@
  */
 #include "plan/flavours/fsdp2.h"
 #include "plan/autograd/offload-slots.h"
-#include "plan/build/units.h"
+#include "plan/autograd/unit.h"
 #include "plan/flavours/whole.h"
 #include "plan/optimizer/clip.h"
 #include "plan/optimizer/groups.h"

@@ -18,9 +18,3 @@ void plan_whole_drop_gradients(PlanRun *run);
 /* The same for FSDP, of the parameters that it is told to leave alone (key ignored). */
 void plan_ignored_make(PlanRun *run, uint32_t parameter);
 PlanOperand plan_ignored_operand(PlanRun *run, uint32_t parameter);
-/* Fills a buffer with a parameter's first values, as far as it holds them: element i of the buffer
- * is element rank * rank_stride + i - offset of the parameter, rank being that on the axis. */
-void plan_init_parameter(PlanRun *run, uint32_t parameter, uint32_t buffer, PlanAxis axis,
-                         uint64_t rank_stride, uint64_t offset);
-/* Fills a buffer with all first values of a parameter, before it is quantized to 4 bits. */
-void plan_init_numbers(PlanRun *run, uint32_t parameter, uint32_t buffer);

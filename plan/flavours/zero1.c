@@ -16,6 +16,7 @@
  * A GPU sends what DDP sends, 2 M (W-1)/W, and keeps 1/W of the optimizer's state. A pass that does
  * not reduce leaves gradients alone.
  */
+#include "plan/autograd/init.h"
 #include "plan/autograd/launch.h"
 #include "plan/flavours/whole.h"
 #include "plan/optimizer/clip.h"

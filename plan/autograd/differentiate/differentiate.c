@@ -43,15 +43,9 @@ static void relu(const PlanBackward *b) {
     elementwise(b, PLAN_OP_RELU_BACKWARD, 1);
 }
 
-static PlanTensor cast_of(const PlanBackward *b, PlanTensor x, PlanDtype dtype, const char *name) {
-    PlanTensor y = plan_run_new_tensor(b->run, x.elements, dtype, name);
-    KERNEL(b, PLAN_OP_CAST, DIMS((int64_t)x.elements), NULL, tensor(b, x), tensor(b, y));
-    return y;
-}
-
 /* Back into the dtype it was cast from. */
 static void cast(const PlanBackward *b) {
-    b->dx[CAST_X] = cast_of(b, b->dy[0], (PlanDtype)input(b, CAST_X)->dtype, "dx");
+    b->dx[CAST_X] = plan_cast_of(b, b->dy[0], (PlanDtype)input(b, CAST_X)->dtype, "dx");
 }
 
 static void dropout(const PlanBackward *b) {
@@ -73,12 +67,12 @@ static void bias(const PlanBackward *b) {
 /* Inductor adds up in fp32, in a tensor as large as the table, and rounds that. Its kernel widens
  * dy as it goes; here a copy is there meanwhile. */
 static void embedding_in_fp32(const PlanBackward *b) {
-    PlanTensor wide = cast_of(b, b->dy[0], PLAN_FP32, "dy_wide");
+    PlanTensor wide = plan_cast_of(b, b->dy[0], PLAN_FP32, "dy_wide");
     PlanTensor sum =
         plan_run_new_tensor(b->run, input(b, EMBEDDING_W)->elements, PLAN_FP32, "dw_wide");
     add_up_rows(b, PLAN_OP_EMBEDDING_BACKWARD, wide, sum);
     plan_run_unref(b->run, wide);
-    b->dx[EMBEDDING_W] = cast_of(b, sum, (PlanDtype)input(b, EMBEDDING_W)->dtype, "dw");
+    b->dx[EMBEDDING_W] = plan_cast_of(b, sum, (PlanDtype)input(b, EMBEDDING_W)->dtype, "dw");
     plan_run_unref(b->run, sum);
 }
 
@@ -355,32 +349,6 @@ static Backward *const backward_of[PLAN_N_GRAPH_KINDS] = {
     [PLAN_GRAPH_LATENT_SPLIT] = plan_latent_view_backward,
     [PLAN_GRAPH_TRACED] = plan_traced_backward,
 };
-
-/* A linear layer's weight is transposed by a node of its own, behind which its gradient is cast;
- * so are those of experts. */
-static PlanDtype dtype_of_gradient(const PlanBackward *b, unsigned i) {
-    PlanDtype own = (PlanDtype)input(b, i)->dtype;
-    PlanEdge edge = b->run->tape.edges.items[b->run->tape.nodes.items[b->node].edges + i];
-    bool is_linear =
-        plan_op_is_linear((PlanOpKind)b->op->kind) || b->op->kind == PLAN_OP_GROUPED_LINEAR;
-    bool is_turned = i == 1 && is_linear;
-    return edge.slot == PLAN_NONE || edge.node != PLAN_NONE || is_turned ||
-                   !b->run->flavour->gradient_dtype
-               ? own
-               : b->run->flavour->gradient_dtype(b->run, edge.slot, own);
-}
-
-void plan_give_own_dtype(const PlanBackward *b, unsigned i) {
-    PlanTensor made = b->dx[i];
-    if (made.storage == PLAN_NONE || !made.elements) {
-        return;
-    }
-    PlanDtype dtype = dtype_of_gradient(b, i);
-    if (plan_run_dtype_of(b->run, made) != dtype) {
-        b->dx[i] = cast_of(b, made, dtype, "dx");
-        plan_run_unref(b->run, made);
-    }
-}
 
 void plan_differentiate(PlanRun *run, uint32_t node, const PlanTensor *outputs,
                         PlanTensor *ret_inputs) {

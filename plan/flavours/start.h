@@ -1,4 +1,4 @@
-/* plan/build/start.h - what is on the device before a wrapper shards or groups anything.
+/* plan/flavours/start.h - what is on the device before a wrapper shards or groups anything.
  *
  * A program makes its network (parameters, then tables of rotary embedding and other buffers), puts
  * adapters into it, makes a batch, and wraps the network then, as recorded. Where no parameter is

@@ -1,7 +1,7 @@
-#include "plan/build/start.h"
+#include "plan/flavours/start.h"
 
+#include "plan/autograd/evaluation.h"
 #include "plan/autograd/traced.h"
-#include "plan/build/evaluate.h"
 
 static PlanTensor make_inputs(PlanRun *run, uint32_t value, uint64_t times, const char *name) {
     const PlanGraphValue *v = plan_graph_value_at(run->graph, value);

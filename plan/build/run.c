@@ -1,6 +1,7 @@
-#include "plan/autograd/run.h"
+#include "plan/build/run.h"
 
 #include "plan/autograd/stages/stages.h"
+#include "plan/autograd/unit.h"
 #include "plan/build/checkpoints.h"
 #include "plan/build/units.h"
 
