@@ -139,6 +139,7 @@ void plan_give_own_dtype(const PlanBackward *b, unsigned i);
 
 /* linear.c. db: the bias's gradient, if it has been made already. */
 void plan_linear_backward(const PlanBackward *b, PlanTensor db);
+void plan_linear_gelu_backward(const PlanBackward *b); /* GELU ends the product */
 
 /* attention.c */
 void plan_attention_backward(const PlanBackward *b);
@@ -202,12 +203,6 @@ void plan_go_through_hidden(const PlanBackward *b);
 /* fused.c: what a tuned stack runs as one kernel. */
 void plan_rope_backward(const PlanBackward *b);
 void plan_add_norm_backward(const PlanBackward *b);
-void plan_linear_gelu_backward(const PlanBackward *b);
-void plan_linear_dw_db_backward(const PlanBackward *b);
-/* If the op's input is a GELU that another product ends with, and nobody else reads it: makes the
- * gradients of what went into the GELU, and of that product's bias. False: it is not such an input,
- * and nothing was done. */
-bool plan_linear_dx_through_gelu(const PlanBackward *b);
 /* If q, k and v are parts of the rows of one array: makes their gradients as one array. False: they
  * are not, and nothing was done. */
 bool plan_attention_backward_qkv(const PlanBackward *b);

@@ -1,6 +1,6 @@
 /* plan/autograd/checkpoint.c - checkpointed blocks: what they hold from forward to backward. */
 #include "plan/autograd/checkpoint.h"
-#include "plan/autograd/float8/float8.h"
+#include "plan/autograd/float8/layer.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/saved.h"
 #include "plan/autograd/traced.h"

@@ -10,22 +10,11 @@
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step);
 void plan_run_leave_checkpoint(PlanRun *run);
 void plan_run_end_checkpoint(PlanRun *run, PlanCheckpoint *checkpoint); /* all has been used */
+/* Keeps what the op has made, if that is chosen: of the block forward is in. */
+void plan_run_keep_selected(PlanRun *run, uint32_t op_id);
 void plan_run_recompute(PlanRun *run, uint32_t checkpoint);
-
 void plan_run_drop_results(PlanRun *run,
                            const PlanCheckpoint *checkpoint); /* of a second forward */
-
-/* ---- what is kept (selective.c) -------------------------------------------------------------- */
-
-bool plan_run_selects(const PlanRun *run); /* whether checkpoints keep what was chosen */
-void plan_run_keep_selected(PlanRun *run, uint32_t op_id); /* of the block forward is in */
-/* Whether selective checkpointing keeps the largest magnitudes that float8 layers find in their
- * weights and inputs, so that the recomputation need not look for them again: it does in compiled
- * blocks whose layers ranks share. And: keeps the one just found. */
-bool plan_run_keeps_largest(const PlanRun *run);
-void plan_run_keep_largest(PlanRun *run);
-/* Whether the result of the product that runs, or of one so many behind it, is kept. */
-bool plan_run_keeps_product(const PlanRun *run, unsigned ahead);
 
 /* ---- what the three ask each other ----------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 #include "plan/autograd/record.h"
 
-#include "plan/autograd/float8/float8.h"
+#include "plan/autograd/float8/layer.h"
 #include "plan/autograd/float8/mxfp8.h"
 #include "plan/autograd/saved.h"
 #include "plan/autograd/traced.h"

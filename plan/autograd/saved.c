@@ -1,6 +1,6 @@
 /* plan/autograd/saved.c - what each op kind keeps for its backward, in PyTorch's order. */
 #include "plan/autograd/saved.h"
-#include "plan/autograd/float8/float8.h"
+#include "plan/autograd/float8/layer.h"
 #include "plan/autograd/tensor.h"
 
 bool plan_keeps_summands(const PlanGraph *graph, const PlanGraphOp *op) {

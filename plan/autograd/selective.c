@@ -11,26 +11,22 @@
  * is no kernel of its own: attention, but no product, for that writes into a tensor that is there.
  */
 #include "plan/autograd/checkpoint.h"
-#include "plan/autograd/float8/float8.h"
+#include "plan/autograd/chosen.h"
+#include "plan/autograd/float8/layer.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/shared.h"
 #include "plan/autograd/traced.h"
 
-/* In torchtitan's way of sharing; what another program's policy keeps is not known. */
-static bool keeps_scattered(const PlanRun *run) {
-    return run->graph->shared.tensor > 1 && !run->graph->shared.whole_ends;
-}
-
 /* A product whose result is scattered next: compiled code saves nothing of it, because backward
  * does not read it. */
 static bool is_before_scatter(const PlanRun *run, const PlanGraphOp *op, bool is_product) {
-    return is_product && plan_graph_is_compiled(run->graph) && keeps_scattered(run) &&
+    return is_product && plan_graph_is_compiled(run->graph) && plan_keeps_scattered(run) &&
            plan_shared_is_scatter(op + 1);
 }
 
 /* By a compiler not the block's last, which goes into its result alone. */
 static bool is_kept_scatter(const PlanRun *run, const PlanGraphOp *op) {
-    bool is_scattered = keeps_scattered(run) && plan_shared_is_scatter(op);
+    bool is_scattered = plan_keeps_scattered(run) && plan_shared_is_scatter(op);
     if (!is_scattered || !plan_graph_is_compiled(run->graph)) {
         return is_scattered;
     }
@@ -84,10 +80,6 @@ static bool is_kept_anyhow(const PlanRun *run, const PlanGraphOp *op) {
            (PlanGraphKind)op->kind == PLAN_GRAPH_RING_ATTENTION;
 }
 
-bool plan_run_selects(const PlanRun *run) {
-    return run->strategy->checkpointing.choice == PLAN_CHECKPOINTING_SELECTIVE_OP;
-}
-
 bool plan_selects_next(PlanRun *run, const PlanGraphOp *op) {
     if (!plan_run_selects(run)) {
         return false;
@@ -96,13 +88,6 @@ bool plan_selects_next(PlanRun *run, const PlanGraphOp *op) {
     run->n_products += counts;
     return is_kept_anyhow(run, op) ||
            (counts && run->n_products % 2 == 1 && !is_before_scatter(run, op, counts));
-}
-
-/* Forward counts a product when it has run, a recomputation before. */
-bool plan_run_keeps_product(const PlanRun *run, unsigned ahead) {
-    bool again = run->builder.phase == PLAN_PHASE_RECOMPUTE;
-    bool is_counted = plan_run_selects(run) && (again || run->checkpoint != PLAN_NONE);
-    return is_counted && (run->n_products + !again + ahead) % 2 == 1;
 }
 
 /* A float8 layer that ranks share keeps its weight's scale, whatever else is computed again. */
@@ -122,34 +107,14 @@ void plan_take_scale(PlanRun *run, PlanCheckpoint *c, const PlanGraphOp *op) {
     }
 }
 
-bool plan_run_keeps_largest(const PlanRun *run) {
-    return plan_run_selects(run) && keeps_scattered(run) &&
-           run->graph->float8 == PLAN_FLOAT8_TENSORWISE;
-}
-
-static void keep_number(PlanRun *run, PlanTensor number) {
-    PlanLargest kept = {run->checkpoint, number};
-    plan_vector_push(&run->tape.largest, kept);
-}
-
-/* In 16 bits, until the block's backward is through. */
-void plan_run_keep_largest(PlanRun *run) {
-    if (run->checkpoint != PLAN_NONE) {
-        PlanTensor number = plan_run_new_tensor(run, 1, run->graph->dtype, "largest");
-        uint32_t buffer = plan_run_buffer_of(run, number);
-        plan_vector_push(&run->frames.buffers, buffer);
-        keep_number(run, number);
-    }
-}
-
 /* Where a chosen layer's result is scattered, and so not kept itself, its scales are kept, although
  * nobody reads them. */
 static void keep_scales(PlanRun *run, const PlanGraphOp *op) {
     bool is_layer = (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR;
     if (is_layer && plan_run_keeps_largest(run) && run->n_products % 2 == 1 &&
         is_before_scatter(run, op, true)) {
-        keep_number(run, plan_run_ref(run, plan_float8_weight_scale(run, op)));
-        keep_number(run, plan_run_ref(run, plan_float8_input_scale(run, op)));
+        plan_keep_number(run, plan_run_ref(run, plan_float8_weight_scale(run, op)));
+        plan_keep_number(run, plan_run_ref(run, plan_float8_input_scale(run, op)));
     }
 }
 

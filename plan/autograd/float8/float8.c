@@ -2,14 +2,6 @@
 #include "plan/autograd/float8/mxfp8.h"
 #include "plan/autograd/float8/words.h"
 
-bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op) {
-    if ((PlanGraphKind)op->kind != PLAN_GRAPH_FLOAT8_LINEAR) {
-        return false;
-    }
-    int64_t maker = plan_graph_float8_linear_of(graph, op)->maker;
-    return maker >= 0 && plan_graph_op_at(graph, maker)->kind == PLAN_OP_SWIGLU;
-}
-
 static uint32_t x_of(const PlanRun *run, const PlanGraphOp *op) {
     return plan_graph_ref(run->graph, op->values);
 }
@@ -97,32 +89,6 @@ void plan_float8_forward(PlanRun *run, const PlanGraphOp *op) {
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-/* The first op that reads the layer's result, also through views of it. */
-static const PlanGraphOp *reader_of(const PlanGraph *graph, const PlanGraphOp *op) {
-    uint32_t value = plan_graph_ref(graph, op->values + op->n_inputs);
-    const PlanGraphOp *end = plan_graph_op_at(graph, graph->ops.len - 1) + 1;
-    for (const PlanGraphOp *next = op + 1; next < end; next++) {
-        for (unsigned i = 0; i < next->n_inputs; i++) {
-            if (plan_graph_ref(graph, next->values + i) != value) {
-                continue;
-            }
-            if ((PlanGraphKind)next->kind != PLAN_GRAPH_HEADS) {
-                return next;
-            }
-            value = plan_graph_ref(graph, next->values + next->n_inputs);
-        }
-    }
-    return NULL;
-}
-
-/* A kernel of the compiler's makes the gradient, and looks for the largest number. A block is given
- * its own result's, and attention's are another's. */
-bool plan_float8_gradient_is_searched(const PlanGraph *graph, const PlanGraphOp *op) {
-    const PlanGraphOp *reader = reader_of(graph, op);
-    return reader && reader->kind < PLAN_N_OP_KINDS && reader->kind != PLAN_OP_ADD &&
-           plan_op_info((PlanOpKind)reader->kind)->op_class == PLAN_CLASS_MEMORY;
-}
-
 static PlanFloat8Gradient cast_gradient(const PlanBackward *b, const PlanGraphFloat8Linear *d) {
     PlanFloat8Source dy = plan_float8_of_tensor(b->run, b->dy[0], d->m, d->n);
     PlanFloat8Gradient g;
@@ -173,88 +139,6 @@ static void make_dx(const PlanBackward *b, const PlanGraphFloat8Linear *d, const
                                  .turned = is_turned};
     plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DX, d, &product);
     drop(b->run, &w);
-}
-
-/* Value i of the op that made x. */
-static PlanOperand of_maker(const PlanBackward *b, const PlanGraphOp *maker, unsigned i) {
-    uint32_t value = plan_graph_ref(b->run->graph, maker->values + i);
-    uint32_t parameter = plan_graph_value_at(b->run->graph, value)->parameter;
-    return parameter != PLAN_NONE ? b->run->flavour->parameter(b->run, parameter)
-                                  : plan_run_operand_of(b->run, plan_run_value(b->run, value));
-}
-
-/* What x is made of: itself, where it is kept. */
-static PlanFloat8Source made_of(const PlanBackward *b) {
-    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    if (d->maker < 0) {
-        return plan_float8_of_tensor(b->run, plan_run_value(b->run, value_at(b, 0)), d->m, d->k);
-    }
-    const PlanGraphOp *maker = plan_graph_op_at(b->run->graph, d->maker);
-    bool adds = maker->kind == PLAN_OP_ADD_RMSNORM; /* x and a term, and norms their sum */
-    uint32_t from = plan_graph_ref(b->run->graph, maker->values + (adds ? maker->n_inputs : 0));
-    PlanFloat8Source x = plan_float8_of_tensor(b->run, plan_run_value(b->run, from), d->m, d->k);
-    if (maker->kind == PLAN_OP_SWIGLU) {
-        x.made = PLAN_FLOAT8_BY_SWIGLU;
-        x.up = of_maker(b, maker, 1);
-    } else if (adds || maker->kind == PLAN_OP_RMSNORM) {
-        x.made = PLAN_FLOAT8_BY_NORM;
-        x.weight = of_maker(b, maker, adds ? 2 : 1);
-        x.rstd = of_maker(b, maker, adds ? 5 : 3);
-    }
-    return x;
-}
-
-/* Tensorwise, ranks that share what SwiGLU makes have one scale for all of it. */
-void plan_float8_cast_input_turned(const PlanBackward *b, bool found) {
-    PlanRun *run = b->run;
-    PlanFloat8Source x = made_of(b);
-    PlanFloat8Along along = plan_float8_along_columns(run);
-    PlanTensor scale = plan_float8_by_rows(run) || run->graph->shared.tensor == 1
-                           ? plan_float8_scale(run, &x, along, found)
-                           : plan_float8_joined_scale(run, &x, along, found);
-    PlanScaled cast = {plan_float8_cast_turned(run, &x, scale, along), scale};
-    plan_float8_leave_cast(run, x_of(run, b->op), true, cast);
-}
-
-PlanNode *plan_float8_node_of_swiglu(const PlanBackward *b, PlanEdge **ret_edge) {
-    PlanRun *run = b->run;
-    const PlanGraphFloat8Linear *d = shape_of(run, b->op);
-    *ret_edge = &run->tape.edges.items[run->tape.nodes.items[b->node].edges];
-    if (d->maker < 0 || (*ret_edge)->node == PLAN_NONE) {
-        return NULL;
-    }
-    PlanNode *node = &run->tape.nodes.items[(*ret_edge)->node];
-    bool is_maker = node->op == (uint32_t)d->maker && node->n_dependencies == 1;
-    return is_maker && plan_float8_follows_swiglu(run->graph, b->op) ? node : NULL;
-}
-
-/* The hidden layer and both gradients are there at once, for one kernel makes all three. */
-bool plan_float8_go_through_swiglu(const PlanBackward *b) {
-    PlanEdge *edge;
-    if (!plan_float8_node_of_swiglu(b, &edge)) {
-        return false;
-    }
-    plan_float8_cast_input_turned(b, true);
-    plan_go_through_swiglu(b, edge);
-    return true;
-}
-
-/* By rows, torchao has gradients made by the library's product and scaled behind it
- * (float8_ops.py, addmm_float8_unwrapped): of dx by whatever reads it, of dw by a kernel. */
-void plan_float8_make_dw(const PlanBackward *b, const PlanScaled *dy_turned) {
-    const PlanGraphFloat8Linear *d = shape_of(b->run, b->op);
-    const PlanScaled *x = &b->run->float8.input.cast;
-    b->dx[1] = like_input(b, LAYER_WEIGHT, "dw");
-    PlanFloat8Product product = {.a = *dy_turned,
-                                 .b = plan_run_operand_of(b->run, x->numbers),
-                                 .b_scale = x->scale,
-                                 .made = b->dx[1]};
-    plan_float8_multiply(b->run, PLAN_OP_FLOAT8_LINEAR_DW, d, &product);
-    if (plan_float8_by_rows(b->run)) {
-        LAUNCH(b->run, PLAN_OP_FLOAT8_UNSCALE,
-               DIMS([FLOAT8_UNSCALE_ROWS] = d->n, [FLOAT8_UNSCALE_COLS] = d->k), NULL,
-               dy_turned->scale, x->scale, b->dx[1]);
-    }
 }
 
 void plan_float8_backward(const PlanBackward *b) {

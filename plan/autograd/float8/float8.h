@@ -20,9 +20,6 @@
 
 void plan_float8_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_backward(const PlanBackward *b);
-/* Whether the layer takes what SwiGLU made: a block that is computed again need not make that,
- * since the kernel of SwiGLU's gradients does. */
-bool plan_float8_follows_swiglu(const PlanGraph *graph, const PlanGraphOp *op);
 /* Lets go of a cast that a layer left for another, which does not run. */
 void plan_float8_forget(PlanRun *run);
 
@@ -35,12 +32,6 @@ void plan_float8_gather_gradient(const PlanBackward *b);
  * need it: it casts again what backward reads; in the second case it finds its scales only. */
 void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op);
 void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op);
-/* Whether the scale of its weight is kept in such a block: a compiler repeats no collective. */
-bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op);
-PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op);
-PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op);
-/* With row-wise scales: whether it asks for its own input again, which no gather made. */
-bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op);
 
 /* What SwiGLU's node is given: the gradient of its result, or, made already, those of gate and up.
  */

@@ -11,20 +11,9 @@
  * again, nor what hangs on them: of the values that a layer makes (kinds.h) the weight's and the
  * input's cast, as backward's products want them, and their scales.
  */
-#include "plan/autograd/shared/shared.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/float8/words.h"
-
-bool plan_float8_takes_gathered(const PlanGraph *graph, const PlanGraphOp *op) {
-    uint32_t value = plan_graph_ref(graph, op->values + LAYER_WEIGHT);
-    uint32_t p = plan_graph_value_at(graph, value)->parameter;
-    return plan_graph_parameter_at(graph, p)->split == PLAN_SPLIT_ROWS;
-}
-
-bool plan_float8_takes_own(const PlanGraph *graph, const PlanGraphOp *op) {
-    return graph->float8 == PLAN_FLOAT8_ROWWISE && !plan_float8_takes_gathered(graph, op) &&
-           plan_graph_float8_linear_of(graph, op)->maker < 0;
-}
+#include "plan/autograd/shared/collectives.h"
 
 /* What forward makes for backward, and not for a block that is computed again. */
 static bool keeps(const PlanRun *run) {
@@ -280,14 +269,6 @@ void plan_float8_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     forget_behind_last(run, op);
 }
 
-PlanTensor plan_float8_weight_scale(PlanRun *run, const PlanGraphOp *op) {
-    return plan_run_value(run, plan_graph_ref(run->graph, op->values + LAYER_WEIGHT_SCALE));
-}
-
-PlanTensor plan_float8_input_scale(PlanRun *run, const PlanGraphOp *op) {
-    return plan_run_value(run, plan_graph_ref(run->graph, op->values + LAYER_INPUT_SCALE));
-}
-
 /* By rows backward finds them itself. */
 void plan_float8_find_again(PlanRun *run, const PlanGraphOp *op) {
     if (plan_float8_by_rows(run)) {
@@ -312,9 +293,4 @@ void plan_float8_cast_again(PlanRun *run, const PlanGraphOp *op) {
                  ? given(run, op)
                  : PLAN_NO_TENSOR);
     forget_behind_last(run, op);
-}
-
-bool plan_float8_keeps_scale(const PlanRun *run, const PlanGraphOp *op) {
-    return (PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR && run->graph->shared.tensor > 1 &&
-           plan_float8_by_rows(run) && plan_float8_takes_gathered(run->graph, op);
 }

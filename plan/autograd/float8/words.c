@@ -1,7 +1,7 @@
 #include "plan/autograd/float8/words.h"
-#include "plan/autograd/checkpoint.h"
+#include "plan/autograd/chosen.h"
 #include "plan/autograd/float8/float8.h"
-#include "plan/autograd/shared/shared.h"
+#include "plan/autograd/shared/collectives.h"
 
 /* ---- what layers share ---------------------------------------------------------------------- */
 
@@ -21,17 +21,6 @@ void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanScale
     run->float8.input.value = value;
     run->float8.input.turned = turned;
     run->float8.input.cast = cast;
-}
-
-/* Layers that share an input run backward from the last to the first. */
-bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op) {
-    const PlanGraph *graph = run->graph;
-    while (op-- > plan_graph_op_at(graph, 0)) {
-        if ((PlanGraphKind)op->kind == PLAN_GRAPH_FLOAT8_LINEAR) {
-            return !plan_graph_float8_linear_of(graph, op)->again;
-        }
-    }
-    return true;
 }
 
 /* ---- sources: matrices to be cast ----------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "plan/autograd/backward.h"
+#include "plan/autograd/float8/layer.h"
 #include "plan/autograd/shared/async.h"
 #include "plan/op/float8.h"
 
@@ -134,17 +135,13 @@ void plan_float8_multiply(PlanRun *run, PlanOpKind kind, const PlanGraphFloat8Li
 /* Whether another layer has left a cast of this layer's input; and leaving one. */
 bool plan_float8_has_cast(const PlanRun *run, const PlanGraphOp *op, bool turned);
 void plan_float8_leave_cast(PlanRun *run, uint32_t value, bool turned, PlanScaled cast);
-/* Whether it is the first layer that takes its input, and so the last of these in backward. */
-bool plan_float8_is_first_of_input(const PlanRun *run, const PlanGraphOp *op);
 
 /* Whether the compiler saves its own copy of the weight for backward: it cannot tell that this is a
  * parameter, which it could keep for nothing (kept.c). */
 bool plan_float8_keeps_copy(PlanRun *run, const PlanGraphOp *op);
 
-/* ---- of float8.c, for layers that ranks share as well ---------------------------------------- */
+/* ---- of dw.c --------------------------------------------------------------------------------- */
 
-/* Whether a kernel of the compiler's makes the gradient, and looks for its largest number. */
-bool plan_float8_gradient_is_searched(const PlanGraph *graph, const PlanGraphOp *op);
 /* Casts the layer's input with rows and columns exchanged, and leaves it for the layers that share
  * the input, and for dw. */
 void plan_float8_cast_input_turned(const PlanBackward *b, bool found);
@@ -157,8 +154,6 @@ void plan_float8_make_dw(const PlanBackward *b, const PlanScaled *dy_turned);
 
 /* ---- of shared.c ----------------------------------------------------------------------------- */
 
-/* It takes all ranks' tokens and makes some columns; else o or down, whose result is added up. */
-bool plan_float8_takes_gathered(const PlanGraph *graph, const PlanGraphOp *op);
 /* By the largest number of each of several groups, of which each rank has a part. ret_turned NULL:
  * as it is alone. */
 PlanScaled plan_float8_cast_joined(PlanRun *run, const PlanFloat8Source *source,

@@ -1,5 +1,5 @@
 #include "plan/autograd/shared/async.h"
-#include "plan/autograd/checkpoint.h"
+#include "plan/autograd/chosen.h"
 #include "plan/autograd/launch.h"
 #include "plan/autograd/shared/shared.h"
 

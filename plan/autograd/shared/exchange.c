@@ -1,6 +1,6 @@
 #include "plan/autograd/shared/exchange.h"
 
-#include "plan/autograd/checkpoint.h"
+#include "plan/autograd/chosen.h"
 #include "plan/autograd/launch.h"
 #include "plan/autograd/read.h"
 

@@ -1,32 +1,9 @@
+#include "plan/autograd/shared/shared.h"
+
 #include "plan/autograd/shared/async.h"
 #include "plan/autograd/shared/words.h"
 
-/* ---- collectives ---------------------------------------------------------------------------- */
-
-static void communicate(PlanRun *run, PlanOpKind kind, PlanReduction reduction, PlanTensor given,
-                        PlanTensor taken) {
-    plan_builder_collective(&run->builder, kind, PLAN_AXIS_TENSOR, run->graph->shared.tensor,
-                            reduction, plan_run_operand_of(run, given),
-                            plan_run_operand_of(run, taken));
-    plan_run_launch(run);
-}
-
-void plan_shared_all_reduce(PlanRun *run, PlanTensor x, PlanReduction reduction) {
-    communicate(run, PLAN_OP_ALL_REDUCE, reduction, PLAN_NO_TENSOR, x);
-}
-
-PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction) {
-    PlanTensor y = new_like(run, x, x.elements, "reduced");
-    LAUNCH(run, PLAN_OP_COPY, DIMS((int64_t)x.elements), NULL, x, y);
-    plan_shared_all_reduce(run, y, reduction);
-    return y;
-}
-
-PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own) {
-    PlanTensor all = new_like(run, own, own.elements * run->graph->shared.tensor, "gathered");
-    communicate(run, PLAN_OP_ALL_GATHER, 0, own, all);
-    return all;
-}
+/* ---- gradients ------------------------------------------------------------------------------ */
 
 bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter) {
     const PlanGraphParameter *p = plan_run_parameter(run, parameter);
@@ -57,6 +34,8 @@ PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor grad
                ? plan_shared_reduced(run, gradient, PLAN_REDUCTION_SUM)
                : PLAN_NO_TENSOR;
 }
+
+/* ---- tokens --------------------------------------------------------------------------------- */
 
 typedef struct {
     int64_t batch, rows, width, ranks;
@@ -98,7 +77,7 @@ static PlanTensor scattered(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
     Tokens t = tokens_of(run->graph, op);
     PlanTensor parts = with_parts(run, op, x, false);
     PlanTensor y = new_like(run, x, x.elements / (uint64_t)t.ranks, "scattered");
-    communicate(run, PLAN_OP_REDUCE_SCATTER, PLAN_REDUCTION_SUM, parts, y);
+    plan_shared_communicate(run, PLAN_OP_REDUCE_SCATTER, PLAN_REDUCTION_SUM, parts, y);
     drop(run, parts);
     return y;
 }
@@ -128,59 +107,6 @@ static PlanTensor own_of(PlanRun *run, const PlanGraphOp *op, PlanTensor x) {
     return y;
 }
 
-/* ---- a table's rows ------------------------------------------------------------------------- */
-
-PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, int64_t part) {
-    PlanSharedLocal local;
-    PlanTensor below = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "below_mask");
-    PlanTensor above = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "above_mask");
-    local.mask = plan_run_new_tensor(run, (uint64_t)n, PLAN_UINT8, "outside_mask");
-    begin_of_rank(run, PLAN_OP_OUTSIDE_MASK,
-                  DIMS([OUTSIDE_MASK_N] = n, [OUTSIDE_MASK_PART] = part));
-    LAUNCH_BEGUN(run, index, below, above, local.mask);
-    drop(run, below);
-    drop(run, above);
-    PlanTensor copy = new_like(run, index, (uint64_t)n, "index_copy");
-    local.index = new_like(run, index, (uint64_t)n, "local_index");
-    begin_of_rank(run, PLAN_OP_LOCAL_INDEX, DIMS([LOCAL_INDEX_N] = n, [LOCAL_INDEX_PART] = part));
-    LAUNCH_BEGUN(run, index, local.mask, copy, local.index);
-    drop(run, copy);
-    return local;
-}
-
-static PlanOperand parameter_of(PlanRun *run, const PlanGraphOp *op, unsigned i) {
-    uint32_t value = plan_graph_ref(run->graph, op->values + i);
-    return run->flavour->parameter(run, plan_graph_value_at(run->graph, value)->parameter);
-}
-
-static void rows_forward(PlanRun *run, const PlanGraphOp *op) {
-    const int64_t *d = plan_graph_dims_of(run->graph, op);
-    int64_t n = d[PLAN_GRAPH_SHARED_ROWS_N], width = d[PLAN_GRAPH_SHARED_ROWS_WIDTH];
-    int64_t part = d[PLAN_GRAPH_SHARED_ROWS_PART];
-    PlanSharedLocal local = plan_shared_local_of(run, plan_run_given(run, op, 1), n, part);
-    PlanTensor y = plan_run_new_tensor(run, (uint64_t)(n * width), run->graph->dtype, "y");
-    LAUNCH_OPERANDS(run, PLAN_OP_EMBEDDING,
-                    DIMS([EMBEDDING_N] = n, [EMBEDDING_WIDTH] = width, [EMBEDDING_VOCAB] = part),
-                    NULL, parameter_of(run, op, 0), plan_run_operand_of(run, local.index),
-                    plan_run_operand_of(run, y));
-    drop(run, local.index);
-    plan_run_give(run, op, 0, y);
-    plan_run_give(run, op, 1, local.mask);
-}
-
-/* Every rank has all tokens' gradients, and makes that of the whole table: where it is reduced,
- * this rank's rows are copied out of it. */
-static void rows_backward(const PlanBackward *b) {
-    PlanRun *run = b->run;
-    int64_t n = dim(b, PLAN_GRAPH_SHARED_ROWS_N), width = dim(b, PLAN_GRAPH_SHARED_ROWS_WIDTH);
-    int64_t rows = dim(b, PLAN_GRAPH_SHARED_ROWS_PART) * (int64_t)run->graph->shared.tensor;
-    b->dx[0] = new_like(run, b->dy[0], (uint64_t)(rows * width), "dw");
-    KERNEL(b, PLAN_OP_EMBEDDING_BACKWARD,
-           DIMS([EMBEDDING_BACKWARD_N] = n, [EMBEDDING_BACKWARD_WIDTH] = width,
-                [EMBEDDING_BACKWARD_VOCAB] = rows),
-           NULL, dy(b, 0), value(b, 1), dx(b, 0));
-}
-
 /* ---- asynchronous tensor parallel ----------------------------------------------------------- */
 
 /* A block that is computed again keeps nothing of what it gathers. */
@@ -206,7 +132,7 @@ void plan_shared_forward(PlanRun *run, const PlanGraphOp *op) {
     } else if (kind == PLAN_GRAPH_SHARED_OWN) {
         plan_run_give(run, op, 0, own_of(run, op, plan_run_given(run, op, 0)));
     } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
-        rows_forward(run, op);
+        plan_shared_rows_forward(run, op);
     } else if (kind == PLAN_GRAPH_SHARED_LOSS) {
         plan_shared_loss_forward(run, op);
     } else {
@@ -239,7 +165,7 @@ void plan_shared_backward(const PlanBackward *b) {
     } else if (kind == PLAN_GRAPH_SHARED_WHOLE) {
         b->dx[0] = own_of(b->run, b->op, b->dy[0]);
     } else if (kind == PLAN_GRAPH_SHARED_ROWS) {
-        rows_backward(b);
+        plan_shared_rows_backward(b);
     } else if (kind == PLAN_GRAPH_SHARED_LOSS) {
         plan_shared_loss_backward(b);
     } else {

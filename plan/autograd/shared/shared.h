@@ -19,13 +19,6 @@ static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
            (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
 }
 
-/* What a functional all-reduce makes of x, in a new tensor. */
-PlanTensor plan_shared_reduced(PlanRun *run, PlanTensor x, PlanReduction reduction);
-/* All-reduces a tensor in its place. */
-void plan_shared_all_reduce(PlanRun *run, PlanTensor x, PlanReduction reduction);
-/* All-gathers a tensor: the parts of all ranks, in order of ranks. */
-PlanTensor plan_shared_of_all(PlanRun *run, PlanTensor own);
-
 /* Whether each tensor rank makes the parameter's gradient of its own tokens only, so that the
  * ranks' must be summed. */
 bool plan_shared_is_summed(const PlanRun *run, uint32_t parameter);

@@ -1,13 +1,13 @@
 /* plan/autograd/shared/words.h - the words in which layers that ranks share are written: their
- * kernels, collectives over the ranks that share, an index in a rank's part of a table.
+ * kernels, an index in a rank's part of a table.
  *
- * For shared.c (tokens, tables), loss.c (the loss by PyTorch's ops) and
+ * For shared.c (tokens), table.c (lookups), collectives.c, loss.c (the loss by PyTorch's ops) and
  * loss-compiled.c (by a compiler's) alone.
  */
 #pragma once
 
-#include "plan/autograd/launch.h"
-#include "plan/autograd/shared/shared.h"
+#include "plan/autograd/backward.h"
+#include "plan/autograd/shared/collectives.h"
 
 /* An op that asks for the rank's place among those that share. */
 static inline void begin_of_rank(PlanRun *run, PlanOpKind kind, const int64_t *op_dims) {
@@ -28,6 +28,10 @@ typedef struct {
 } PlanSharedLocal;
 
 PlanSharedLocal plan_shared_local_of(PlanRun *run, PlanTensor index, int64_t n, int64_t part);
+
+/* Lookups in a table of which each rank has some rows. */
+void plan_shared_rows_forward(PlanRun *run, const PlanGraphOp *op);
+void plan_shared_rows_backward(const PlanBackward *b);
 
 void plan_shared_loss_forward(PlanRun *run, const PlanGraphOp *op);
 void plan_shared_loss_backward(const PlanBackward *b);
