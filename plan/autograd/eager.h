@@ -15,10 +15,6 @@
 
 #include "plan/autograd/tensor.h"
 
-static inline PlanPhase plan_run_forward_phase(const PlanRun *run) {
-    return run->graph->evaluates ? PLAN_PHASE_EVALUATION : PLAN_PHASE_FORWARD;
-}
-
 /* Runs an op of the graph forward: launches its kernels, makes its views (forward.c). */
 void plan_run_op(PlanRun *run, uint32_t op_id);
 

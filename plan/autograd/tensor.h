@@ -16,6 +16,10 @@ static inline void plan_run_at(PlanRun *run, PlanPhase phase, uint32_t module) {
 static inline void plan_run_at_unit(PlanRun *run, uint32_t unit) {
     run->builder.unit = unit;
 }
+/* The phase of a forward pass. */
+static inline PlanPhase plan_run_forward_phase(const PlanRun *run) {
+    return run->graph->evaluates ? PLAN_PHASE_EVALUATION : PLAN_PHASE_FORWARD;
+}
 
 /* ---- tensors. A new one has one reference --------------------------------------------------- */
 

@@ -1,6 +1,5 @@
 #include "plan/build/batch.h"
 
-#include "plan/autograd/eager.h"
 #include "plan/autograd/traced.h"
 
 void plan_next_batch(PlanRun *run, uint64_t n_passes) {

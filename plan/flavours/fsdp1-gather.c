@@ -1,5 +1,4 @@
 /* plan/flavours/fsdp1-gather.c - from a unit's shard to its flat parameter and back. */
-#include "plan/autograd/eager.h"
 #include "plan/autograd/offload.h"
 #include "plan/autograd/record.h"
 #include "plan/flavours/fsdp1.h"

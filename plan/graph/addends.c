@@ -1,20 +1,6 @@
-/* plan/graph/addends.c - a layer's result and an adapter's product, which a compiler adds up in the
- * kernel that reads the sum. */
+/* plan/graph/addends.c - sums of a layer's result and an adapter's product, which a compiler adds
+ * up in the kernel that reads the sum. */
 #include "plan/graph/private.h"
-
-uint32_t plan_graph_add_scaled(PlanGraph *graph, uint32_t y, uint32_t product, double number) {
-    PlanGraphValue of = *plan_graph_value_at(graph, y);
-    int64_t dims[] = {[ADD_SCALED_N] = (int64_t)of.elements, [ADD_SCALED_WITHIN] = 0};
-    uint32_t sum = plan_graph_op(graph, PLAN_OP_ADD_SCALED, (uint32_t[]){y, product},
-                                 (PlanDtype)of.dtype, of.elements, dims, &number);
-    PlanGraphValue *made = plan_graph_value_at(graph, sum);
-    made->base = of.base;
-    made->offset = of.offset;
-    plan_graph_hold_until(graph, y, graph->steps.len - 1);
-    PlanGraphAddend addend = {graph->ops.len - 1, product, PLAN_NONE};
-    g_array_append_val(graph->addends, addend);
-    return sum;
-}
 
 static bool reads(const PlanGraph *graph, const PlanGraphOp *op, uint32_t sum) {
     uint32_t base = plan_graph_value_at(graph, sum)->base;

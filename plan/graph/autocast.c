@@ -1,6 +1,6 @@
 #include "plan/graph/autocast.h"
 
-#include "plan/graph/emit.h"
+#include "plan/graph/private.h"
 
 typedef enum {
     LIST_WIDEST, /* in none: runs in the widest dtype of its inputs */
@@ -39,21 +39,15 @@ static bool is_floating(const PlanGraph *graph, uint32_t value) {
     if (value == PLAN_NONE) {
         return false;
     }
-    PlanDtype dtype = (PlanDtype)plan_graph_value_at(graph, value)->dtype;
-    return dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
+    return plan_graph_is_floating((PlanDtype)plan_graph_value_at(graph, value)->dtype);
 }
 
-void plan_autocast_inputs(PlanGraph *graph, PlanOpKind kind, uint32_t *inputs, unsigned n) {
+bool plan_autocast_input(const PlanGraph *graph, PlanOpKind kind, uint32_t input,
+                         PlanDtype *ret_dtype) {
     List list = (List)lists[kind];
-    if (list == LIST_WIDEST || list == LIST_GIVEN || casts_its_result(graph, kind, 0)) {
-        return;
-    }
-    for (unsigned i = n; i-- > 0;) { /* as a compiler of C++ works out a call's arguments */
-        if (is_floating(graph, inputs[i])) {
-            inputs[i] = plan_graph_cast(graph, inputs[i],
-                                        list == LIST_LOWER ? graph->autocast.lower : PLAN_FP32);
-        }
-    }
+    *ret_dtype = list == LIST_LOWER ? graph->autocast.lower : PLAN_FP32;
+    return list != LIST_WIDEST && list != LIST_GIVEN && !casts_its_result(graph, kind, 0) &&
+           is_floating(graph, input);
 }
 
 PlanDtype plan_autocast_result(const PlanGraph *graph, PlanOpKind kind, unsigned output,

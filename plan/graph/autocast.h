@@ -14,11 +14,11 @@
 
 #include "plan/graph/graph.h"
 
-/* Casts of a graph's walk are ops of it, in the order in which PyTorch makes them: the last input's
- * first. Replaces the inputs that are cast. */
-void plan_autocast_inputs(PlanGraph *graph, PlanOpKind kind, uint32_t *inputs, unsigned n);
+/* Whether it casts such an input of the op, and to what. */
+bool plan_autocast_input(const PlanGraph *graph, PlanOpKind kind, uint32_t input,
+                         PlanDtype *ret_dtype);
 
-/* What that output comes in, given inputs so cast; given where none of them is a floating-point
+/* What an output comes in, given inputs so cast; given where none of them is a floating-point
  * number. */
 PlanDtype plan_autocast_result(const PlanGraph *graph, PlanOpKind kind, unsigned output,
                                const uint32_t *inputs, unsigned n, PlanDtype given);

@@ -9,26 +9,8 @@ static bool is_unit(const PlanGraph *graph, uint32_t module) {
     return graph->units.modules && graph->units.modules[module];
 }
 
-static bool is_floating(PlanDtype dtype) {
-    return dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
-}
-
 static PlanDtype dtype_of(const PlanGraph *graph, uint32_t value) {
     return (PlanDtype)plan_graph_value_at(graph, value)->dtype;
-}
-
-uint32_t plan_graph_stand_in(const PlanGraph *graph, uint32_t value) {
-    const GArray *all = graph->now.stand_ins;
-    uint32_t other = value < all->len ? g_array_index(all, uint32_t, value) : PLAN_NONE;
-    return other == PLAN_NONE ? value : other;
-}
-
-void plan_boundary_stand_for(PlanGraph *graph, uint32_t name, uint32_t value) {
-    uint32_t none = PLAN_NONE;
-    while (graph->now.stand_ins->len <= name) {
-        g_array_append_val(graph->now.stand_ins, none);
-    }
-    g_array_index(graph->now.stand_ins, uint32_t, name) = value;
 }
 
 /* Orders two values themselves, not what stands in for them. */
@@ -38,7 +20,7 @@ static void goes_after(PlanGraph *graph, uint32_t value, uint32_t other) {
 
 /* A table of complex numbers is no floating-point tensor to PyTorch, which leaves it alone. */
 static bool is_cast_to(const PlanGraph *graph, uint32_t value, PlanDtype dtype) {
-    return value != PLAN_NONE && is_floating(dtype_of(graph, value)) &&
+    return value != PLAN_NONE && plan_graph_is_floating(dtype_of(graph, value)) &&
            dtype_of(graph, value) != dtype && !plan_graph_is_complex(graph, value);
 }
 
@@ -57,7 +39,7 @@ void plan_boundary_enter(PlanGraph *graph, uint32_t module, const uint32_t *argu
             plan_graph_op_at(graph, graph->ops.len - 1)->module = module;
             StandIn given = {PLAN_NONE, arguments[i], value};
             g_array_append_val(graph->now.given, given);
-            plan_boundary_stand_for(graph, arguments[i], ret_given[i]);
+            plan_graph_stand_for(graph, arguments[i], ret_given[i]);
         }
     }
     for (guint i = first; i < graph->now.given->len; i++) {
@@ -79,7 +61,7 @@ static void end_given(PlanGraph *graph, uint32_t enter, uint32_t last_result) {
         goes_after(graph, inside, last_result);
         last_result = inside;
         plan_graph_hold_until(graph, one.before, graph->steps.len - 1);
-        plan_boundary_stand_for(graph, one.name, one.before);
+        plan_graph_stand_for(graph, one.name, one.before);
         goes_after(graph, one.before, inside);
         g_array_set_size(given, given->len - 1);
     }
@@ -102,7 +84,7 @@ void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, cons
         uint32_t value = plan_graph_stand_in(graph, results[i]);
         if (!graph->units.outputs_stay && is_cast_to(graph, value, graph->units.outputs)) {
             uint32_t x = module == 0 ? plan_boundary_differentiated(graph, value, n) : value;
-            plan_boundary_stand_for(graph, results[i], cast(graph, x, graph->units.outputs));
+            plan_graph_stand_for(graph, results[i], cast(graph, x, graph->units.outputs));
             graph->root_cast = module == 0 ? graph->steps.len - 1 : graph->root_cast;
         }
     }
@@ -128,29 +110,4 @@ void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, cons
         }
     }
     end_given(graph, enter, last);
-}
-
-PlanDtype plan_boundary_result(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
-                               unsigned n, PlanDtype given) {
-    if (!graph->units.modules || graph->now.units_entered || kind == PLAN_OP_CAST ||
-        given != graph->dtype) {
-        return given;
-    }
-    bool found = false;
-    PlanDtype widest = given;
-    uint32_t weight = PLAN_NONE;
-    for (unsigned i = 0; i < n; i++) {
-        const PlanGraphValue *v =
-            inputs[i] == PLAN_NONE ? NULL : plan_graph_value_at(graph, inputs[i]);
-        if (v && v->parameter != PLAN_NONE) {
-            weight = v->parameter;
-        } else if (v && is_floating((PlanDtype)v->dtype)) {
-            widest = found && v->dtype != widest ? PLAN_FP32 : (PlanDtype)v->dtype;
-            found = true;
-        }
-    }
-    if (weight != PLAN_NONE && widest != given) {
-        graph->meets_weight = weight;
-    }
-    return widest;
 }

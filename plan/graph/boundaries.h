@@ -21,9 +21,3 @@ void plan_boundary_leave(PlanGraph *graph, uint32_t module, uint32_t enter, cons
 /* A result of the root, of n, as what is made of it is differentiated: beside a loss, which is a
  * number, backward comes to nothing else that the root gives. */
 uint32_t plan_boundary_differentiated(PlanGraph *graph, uint32_t value, unsigned n);
-/* From now on the name means another value. */
-void plan_boundary_stand_for(PlanGraph *graph, uint32_t name, uint32_t value);
-/* What an op makes of such inputs, where it would make `given` if nothing had been cast: between
- * units it takes what comes. */
-PlanDtype plan_boundary_result(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
-                               unsigned n, PlanDtype given);

@@ -142,6 +142,10 @@ uint32_t plan_graph_block_of(const PlanGraph *graph, uint32_t module) {
     return module;
 }
 
+PlanDtype plan_graph_product_dtype(const PlanGraph *graph) {
+    return graph->now.autocasts ? graph->autocast.lower : graph->dtype;
+}
+
 /* Whether the strategy names the module, or one that it is in; whole NULL: it names none. */
 static bool names(const PlanGraph *graph, uint32_t module, const GRegex *whole) {
     uint32_t m = module;

@@ -1,6 +1,6 @@
 /* plan/graph/ops.c - ops in program order, and what autocast casts for them. */
 #include "plan/graph/autocast.h"
-#include "plan/graph/boundaries.h"
+#include "plan/graph/private.h"
 
 uint32_t plan_graph_add_view(PlanGraph *graph, uint32_t base, uint64_t offset, uint64_t elements) {
     PlanGraphValue of = *plan_graph_value_at(graph, plan_graph_stand_in(graph, base));
@@ -95,6 +95,44 @@ static unsigned n_read(const PlanOpInfo *info) {
     return n;
 }
 
+/* What an op makes of such inputs, where it would make `given` if nothing had been cast for units
+ * (boundaries.h): between them it takes what comes. */
+static PlanDtype result_between_units(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
+                                      unsigned n, PlanDtype given) {
+    if (!graph->units.modules || graph->now.units_entered || kind == PLAN_OP_CAST ||
+        given != graph->dtype) {
+        return given;
+    }
+    bool found = false;
+    PlanDtype widest = given;
+    uint32_t weight = PLAN_NONE;
+    for (unsigned i = 0; i < n; i++) {
+        const PlanGraphValue *v =
+            inputs[i] == PLAN_NONE ? NULL : plan_graph_value_at(graph, inputs[i]);
+        if (v && v->parameter != PLAN_NONE) {
+            weight = v->parameter;
+        } else if (v && plan_graph_is_floating((PlanDtype)v->dtype)) {
+            widest = found && v->dtype != widest ? PLAN_FP32 : (PlanDtype)v->dtype;
+            found = true;
+        }
+    }
+    if (weight != PLAN_NONE && widest != given) {
+        graph->meets_weight = weight;
+    }
+    return widest;
+}
+
+/* Casts are ops of the walk, in the order in which PyTorch makes them: as a compiler of C++ works
+ * out a call's arguments, the last first. */
+static void cast_inputs(PlanGraph *graph, PlanOpKind kind, uint32_t *inputs, unsigned n) {
+    for (unsigned i = n; i-- > 0;) {
+        PlanDtype dtype;
+        if (plan_autocast_input(graph, kind, inputs[i], &dtype)) {
+            inputs[i] = plan_graph_cast(graph, inputs[i], dtype);
+        }
+    }
+}
+
 uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs,
                               const PlanGraphResult *results, const int64_t *dims,
                               const double *attrs) {
@@ -106,7 +144,7 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
         values[i] = given[i] = plan_graph_stand_in(graph, inputs[i]);
     }
     if (graph->now.autocasts) {
-        plan_autocast_inputs(graph, kind, values, n_inputs);
+        cast_inputs(graph, kind, values, n_inputs);
     }
     bool differentiable = any_wants_gradient(graph, values, n_inputs);
     for (unsigned i = 0; i < n_outputs; i++) {
@@ -116,7 +154,7 @@ uint32_t plan_graph_op_making(PlanGraph *graph, PlanOpKind kind, const uint32_t 
             dtype = plan_autocast_result(graph, kind, i, values, n_inputs, dtype);
         }
         if (i < plan_autocast_n_results(kind)) {
-            dtype = plan_boundary_result(graph, kind, values, n_inputs, dtype);
+            dtype = result_between_units(graph, kind, values, n_inputs, dtype);
         }
         values[n_inputs + i] = plan_graph_add_value(
             graph, (PlanGraphValue){.parameter = PLAN_NONE,
@@ -156,6 +194,21 @@ uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
     return y;
 }
 
+/* The sum is a compiler's to place (addends.c). */
+uint32_t plan_graph_add_scaled(PlanGraph *graph, uint32_t y, uint32_t product, double number) {
+    PlanGraphValue of = *plan_graph_value_at(graph, y);
+    int64_t dims[] = {[ADD_SCALED_N] = (int64_t)of.elements, [ADD_SCALED_WITHIN] = 0};
+    uint32_t sum = plan_graph_op(graph, PLAN_OP_ADD_SCALED, (uint32_t[]){y, product},
+                                 (PlanDtype)of.dtype, of.elements, dims, &number);
+    PlanGraphValue *made = plan_graph_value_at(graph, sum);
+    made->base = of.base;
+    made->offset = of.offset;
+    plan_graph_hold_until(graph, y, graph->steps.len - 1);
+    PlanGraphAddend addend = {graph->ops.len - 1, product, PLAN_NONE};
+    g_array_append_val(graph->addends, addend);
+    return sum;
+}
+
 uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
     x = plan_graph_stand_in(graph, x);
     PlanGraphValue v = *plan_graph_value_at(graph, x);
@@ -176,10 +229,6 @@ uint32_t plan_graph_cast(PlanGraph *graph, uint32_t x, PlanDtype dtype) {
         *copy = made;
     }
     return made;
-}
-
-PlanDtype plan_graph_product_dtype(const PlanGraph *graph) {
-    return graph->now.autocasts ? graph->autocast.lower : graph->dtype;
 }
 
 void plan_graph_leave_autocast(PlanGraph *graph, uint32_t module) {

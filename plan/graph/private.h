@@ -28,3 +28,9 @@ void plan_graph_add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t inde
 void plan_graph_hold_until(PlanGraph *graph, uint32_t value, uint32_t step);
 /* The module whose forward is being written; before it is entered, the root. */
 uint32_t plan_graph_module_now(const PlanGraph *graph);
+/* From now on the name means another value (boundaries.h). */
+void plan_graph_stand_for(PlanGraph *graph, uint32_t name, uint32_t value);
+
+static inline bool plan_graph_is_floating(PlanDtype dtype) {
+    return dtype == PLAN_FP32 || dtype == PLAN_BF16 || dtype == PLAN_FP16;
+}

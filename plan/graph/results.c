@@ -42,6 +42,6 @@ void plan_results_copy(PlanGraph *graph, const uint32_t *results, unsigned n) {
     }
     for (unsigned i = 0; i < n; i++) {
         plan_graph_hold_until(graph, results[i], graph->results_copied);
-        plan_boundary_stand_for(graph, results[i], copies[i]);
+        plan_graph_stand_for(graph, results[i], copies[i]);
     }
 }

@@ -4,31 +4,6 @@
 #include "plan/graph/boundaries.h"
 #include "plan/graph/results.h"
 
-uint32_t plan_graph_add_refs(PlanGraph *graph, const uint32_t *values, unsigned n) {
-    uint32_t *refs;
-    plan_vector_extend(&graph->value_refs, n, &refs);
-    for (unsigned i = 0; i < n; i++) {
-        refs[i] = values[i];
-    }
-    return graph->value_refs.len - n;
-}
-
-void plan_graph_add_step(PlanGraph *graph, PlanGraphStepKind kind, uint32_t index,
-                         const uint32_t *values, unsigned n) {
-    PlanGraphStep step = {.kind = kind,
-                          .index = index,
-                          .values = plan_graph_add_refs(graph, values, n),
-                          .n_values = n};
-    plan_vector_push(&graph->steps, step);
-}
-
-void plan_graph_hold_until(PlanGraph *graph, uint32_t value, uint32_t step) {
-    uint32_t *hold = &plan_graph_value_at(graph, value)->held_until;
-    if (*hold == PLAN_NONE || *hold < step) {
-        *hold = step;
-    }
-}
-
 /* What is entered with the next step. */
 static void push_frame(PlanGraph *graph, uint32_t module) {
     uint32_t frame[2] = {module, graph->steps.len};
@@ -46,11 +21,6 @@ void plan_graph_enter_with(PlanGraph *graph, uint32_t module, const uint32_t *ar
                            unsigned n) {
     plan_graph_enter(graph, module, arguments, n);
     plan_graph_step_at(graph, graph->steps.len - 1)->takes_over = true;
-}
-
-uint32_t plan_graph_module_now(const PlanGraph *graph) {
-    uint32_t n = graph->now.frames->len;
-    return n ? g_array_index(graph->now.frames, uint32_t, n - 2) : 0;
 }
 
 void plan_graph_call(PlanGraph *graph, uint32_t module) {
@@ -129,11 +99,6 @@ void plan_graph_give_name(PlanGraph *graph, uint32_t value, uint32_t next) {
 
 void plan_graph_goes_behind(PlanGraph *graph, uint32_t value, uint32_t other) {
     plan_graph_value_at(graph, value)->behind_variable = other;
-}
-
-void plan_graph_let_go_after(PlanGraph *graph, uint32_t value, uint32_t other) {
-    plan_graph_value_at(graph, plan_graph_stand_in(graph, value))->rank =
-        plan_graph_value_at(graph, plan_graph_stand_in(graph, other))->rank + 1;
 }
 
 static void hold(PlanGraph *graph, uint32_t value, bool is_argument) {

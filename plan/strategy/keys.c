@@ -342,3 +342,8 @@ void plan_key_append_value(const PlanStrategy *strategy, unsigned row, GString *
     }
     }
 }
+
+bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key) {
+    unsigned row;
+    return plan_strategy_find_key(key, &row) && strategy->given[row];
+}

@@ -70,11 +70,6 @@ bool plan_strategy_set(PlanStrategy *strategy, const char *key, const char *valu
     return set_line(strategy, key, value, error);
 }
 
-bool plan_strategy_is_given(const PlanStrategy *strategy, const char *key) {
-    unsigned row;
-    return plan_strategy_find_key(key, &row) && strategy->given[row];
-}
-
 bool plan_strategy_is_default(const PlanStrategy *strategy, const char *key) {
     PlanStrategy untouched;
     plan_strategy_init(&untouched);

@@ -14,8 +14,6 @@ from tree import room_of, without_comments
 KNOWN = {
     'models/cluster-': 'a cluster is like another, which is read in the same way',
     'models/traced/': 'an argument may be a list of arguments',
-    'plan/': 'older than this rule: helpers stand in the files of what they help; no function of '
-             'them calls itself by way of others',
 }
 
 _DEFINES = re.compile(r'^(?!static\b|typedef\b|extern\b|else\b|return\b)[A-Za-z_][\w \t*]*?[ *]([a-z]\w*_\w+)\('
