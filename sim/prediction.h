@@ -58,7 +58,8 @@ typedef struct {
                                play was told; NULL: not wanted */
     uint32_t rank;          /* in representative play, the rank that stands for all */
     SimWanted wanted;
-    bool unplayed; /* only check what is refused before a play begins, and play nothing: of the
+    bool boundless; /* as if memory sufficed, whose rows then go to the trace */
+    bool unplayed;  /* only check what is refused before a play begins, and play nothing: of the
                     * result's figures only flops are known */
 
     SimMemoryOf memory_of;

@@ -81,7 +81,7 @@ static int show_json(const char *json) {
     return CLI_OK;
 }
 
-static int explain_subject(const CliSubject *subject, const char *name, bool as_json) {
+static int explain_rows(const CliSubject *subject, const char *name, bool as_json) {
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) text = cli_explain(subject, name, &error);
     if (text == NULL) {
@@ -93,6 +93,29 @@ static int explain_subject(const CliSubject *subject, const char *name, bool as_
     }
     g_autofree char *json = as_json ? cli_explanation_json(subject, name, text) : NULL;
     return json != NULL ? show_json(json) : show(text);
+}
+
+static uint32_t rank_asked(const Options *options, const Trace *trace,
+                           const SimPrediction *prediction, const char *name) {
+    return options->rank >= 0 ? (uint32_t)options->rank : cli_explain_rank(trace, prediction, name);
+}
+
+static int explain_subject(const CliSubject *subject, const char *name, const Options *options) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Trace) enough = cli_explain_enough(subject, &error);
+    if (error != NULL) {
+        return complain(error);
+    }
+    if (enough == NULL) {
+        return explain_rows(subject, name, options->json);
+    }
+    g_autoptr(TraceSummary) rows =
+        trace_summary_new(enough, rank_asked(options, enough, subject->prediction, name));
+    CliSubject as_if = *subject;
+    as_if.trace = enough;
+    as_if.summary = rows;
+    as_if.until_oom = subject;
+    return explain_rows(&as_if, name, options->json);
 }
 
 /* A trace that was predicted is of one machine; one that was measured names none. */
@@ -130,18 +153,21 @@ static int explain_trace(const char *name, const char *path, const Options *opti
             : NULL;
     g_autoptr(SimPrediction) prediction =
         what_if != NULL ? cli_what_if(what_if, "", NULL, NULL) : NULL;
-    uint32_t rank =
-        options->rank >= 0 ? (uint32_t)options->rank : cli_explain_rank(trace, prediction, name);
-    g_autoptr(TraceSummary) rows = trace_summary_new(trace, rank);
+    g_autoptr(TraceSummary) rows =
+        trace_summary_new(trace, rank_asked(options, trace, prediction, name));
     if (rows == NULL) {
         return cli_complain(CLI_BAD_INPUT,
                             "%s: rank %d was not recorded; the lowest that was is %u", path,
                             options->rank, trace_lowest_rank(trace));
     }
     bool known = plan != NULL && prediction != NULL;
-    CliSubject subject = {trace, rows, known ? plan : NULL, known ? what_if->cluster : NULL,
-                          prediction};
-    return explain_subject(&subject, name, options->json);
+    CliSubject subject = {trace,
+                          rows,
+                          known ? plan : NULL,
+                          known ? what_if->cluster : NULL,
+                          known ? prediction : NULL,
+                          NULL};
+    return explain_subject(&subject, name, options);
 }
 
 static const char *machine_of(const Options *options) {
@@ -169,9 +195,9 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
     if (rows == NULL) {
         return cli_complain(CLI_BAD_INPUT, "%s cannot be played on %s", path, cluster->name);
     }
-    CliSubject subject = {trace, rows, plan, cluster, prediction};
+    CliSubject subject = {trace, rows, plan, cluster, prediction, NULL};
     cli_precision_note(source, plan, cluster);
-    return explain_subject(&subject, name, options->json);
+    return explain_subject(&subject, name, options);
 }
 
 static int show_shardings(JsonBuilder *json, const Options *options) {

@@ -167,6 +167,9 @@ void cli_diagnosis_add_json(const CliDiagnosis *diagnosis, JsonBuilder *json) {
     trace_json_add_text(json, "plan_digest", trace_get(diagnosis->trace, "digest"));
     trace_json_add_text(json, "side", trace_get(diagnosis->trace, "side"));
     trace_json_add_text(json, "cluster", diagnosis->what_if->cluster->name);
+    if (diagnosis->what_if->unlike != NULL) {
+        trace_json_add_text(json, "unlike", diagnosis->what_if->unlike);
+    }
     trace_json_add_int(json, "rank", diagnosis->summary->rank);
     trace_json_add_int(json, "memory_of_rank", diagnosis->memory->rank);
     trace_json_add_bool(json, "fits", diagnosis->base->fits);

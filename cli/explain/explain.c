@@ -4,16 +4,23 @@
 
 #include "cli/explain/private.h"
 #include "plan/strategy/strategy.h"
+#include "trace/ended.h"
 #include "trace/fullest.h"
 
-static bool is_about_time(const char *name) {
+/* What the key's row says; "" where it has none. */
+static const char *about_key(const char *name) {
     for (guint i = 0; i < explain_n_keys; i++) {
-        const char *about = explain_keys[i].about;
         if (g_str_equal(explain_keys[i].key, name)) {
-            return g_str_equal(about, "time") || g_str_equal(about, "rate, price");
+            return explain_keys[i].about;
         }
     }
-    return g_str_has_prefix(name, "comm.");
+    return "";
+}
+
+static bool is_about_time(const char *name) {
+    const char *about = about_key(name);
+    return g_str_equal(about, "time") || g_str_equal(about, "rate, price") ||
+           g_str_has_prefix(name, "comm.");
 }
 
 static uint32_t find_name(const GPtrArray *table, const char *name) {
@@ -35,7 +42,8 @@ static uint32_t find_kind(const Trace *trace, const char *name) {
 }
 
 /* "oom.bytes", "every_rank.seed": parts of what is explained as a whole. */
-static const char *const wholes[] = {"alloc_retry_rate", "near_edge", "oom", "every_rank",
+static const char *const wholes[] = {"alloc_retry_rate", "evaluation", "every_rank",
+                                     "near_edge",        "oom",        "pipeline",
                                      "published_errors"};
 
 static char *whole_of(const char *name) {
@@ -74,6 +82,22 @@ static bool explain_category(GString *text, const CliSubject *subject, const cha
         }
     }
     return false;
+}
+
+/* Of what ran out of memory, whose rows these are. Verdicts tell it themselves. */
+static void say_where_rows_end(GString *text, const CliSubject *subject, const char *name) {
+    const char *about = about_key(name);
+    const CliSubject *ended = subject->until_oom != NULL ? subject->until_oom : subject;
+    g_autofree char *oom = trace_oom_text(ended->trace);
+    if (oom == NULL || g_str_equal(about, "verdicts") || g_str_equal(about, "what was played")) {
+        return;
+    }
+    g_string_append_printf(text,
+                           subject->until_oom != NULL
+                               ? "as if memory sufficed: it runs %s (foreshard explain oom shows "
+                                 "what is held then)\n"
+                               : "the rows end %s\n",
+                           oom);
 }
 
 static bool explain_key(GString *text, const CliSubject *subject, const char *name) {
@@ -189,7 +213,12 @@ static void set_unknown(const CliSubject *subject, const char *name, GError **er
 
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error) {
     GString *text = g_string_new(NULL);
+    g_autofree char *whole = whole_of(name);
+    say_where_rows_end(text, subject, whole);
     bool is_there = explain_key(text, subject, name) || explain_thing(text, subject, name);
+    if (!is_there) { /* a setting has values, no rows */
+        g_string_truncate(text, 0);
+    }
     if (is_there && cli_explain_is_setting(name)) { /* accumulate is an op, optimizer a category */
         g_string_append_c(text, '\n');
     }

@@ -16,18 +16,27 @@
 #include "sim/predict.h"
 #include "trace/summary.h"
 
-typedef struct {
+typedef struct _CliSubject CliSubject;
+struct _CliSubject {
     const Trace *trace;
     const TraceSummary *summary;
     /* NULL, all three: the trace's plan could not be built again, or names no cluster. */
     const Plan *plan;
     const ModelCluster *cluster;
     const SimPrediction *prediction;
-} CliSubject;
+    /* The rows up to where memory ran out, if those of the trace are as if it sufficed; NULL: they
+     * are as they were played. */
+    const CliSubject *until_oom;
+};
 
 /* NULL when the name is none of these; the message is a line that names what is near, or has what
  * there is in lines below. */
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error);
+
+/* A prediction of whole steps as if memory sufficed, of one that ran out of it: of that are the
+ * figures that foreshard predict prints. Transfer full. NULL without an error: it did not run out,
+ * or its plan is not known. */
+Trace *cli_explain_enough(const CliSubject *subject, GError **error);
 
 /* Whether it is a setting, or what others call one. */
 bool cli_explain_is_setting(const char *name);

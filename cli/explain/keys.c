@@ -1,8 +1,20 @@
 /* cli/explain/keys.c - the keys of `foreshard predict --json`, and what explains each. */
 #include "cli/explain/private.h"
+#include "sim/time.h"
 
 static void explain_allocated(GString *text, const CliSubject *subject) {
     explain_peak(text, subject, TRACE_ALLOCATED);
+}
+
+static void explain_peak_time(GString *text, const CliSubject *subject) {
+    const TracePeak *peak = &subject->summary->peaks[TRACE_ALLOCATED];
+    if (peak->known) {
+        g_string_append_printf(text,
+                               "peak_at_ms = %.6f: host time since the first step began, when "
+                               "most is allocated\n",
+                               sim_ms(peak->host_ns));
+    }
+    explain_allocated(text, subject);
 }
 
 static void explain_active(GString *text, const CliSubject *subject) {
@@ -36,6 +48,8 @@ const ExplainKey explain_keys[] = {
     {"host_ms", "time", explain_host},
     {"bound_by", "time", explain_idle},
     {"comm", "time", explain_collectives},
+    {"pipeline", "time", explain_pipeline},
+    {"evaluation", "time", explain_evaluation},
     {"tokens_per_s_per_gpu", "rate, price", explain_rate},
     {"tflops_per_gpu", "rate, price", explain_rate},
     {"mfu", "rate, price", explain_rate},
@@ -44,7 +58,7 @@ const ExplainKey explain_keys[] = {
     {"peak_allocated_bytes", "memory", explain_allocated},
     {"peak_active_bytes", "memory", explain_active},
     {"peak_reserved_bytes", "memory", explain_reserved},
-    {"peak_at_ms", "memory", explain_allocated},
+    {"peak_at_ms", "memory", explain_peak_time},
     {"peak_by_category", "memory", explain_all_held},
     {"alloc_retries", "memory", explain_retries},
     {"alloc_retry_rate", "memory", explain_retries},
@@ -55,6 +69,8 @@ const ExplainKey explain_keys[] = {
     {"near_edge", "verdicts", explain_near_edge},
     {"oom", "verdicts", explain_oom},
     {"ways_to_fit", "verdicts", explain_ways_to_fit},
+    {"ways_without_retries", "verdicts", explain_ways_without_retries},
+    {"unsupported_dtype", "verdicts", explain_dtypes},
     {"trains_well", "verdicts", explain_trains_well},
     {"published_errors", "verdicts", explain_published},
     {"plan_digest", "what was played", explain_identity},

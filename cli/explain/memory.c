@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "cli/explain/private.h"
-#include "trace/ended.h"
 #include "trace/scale.h"
 
 enum {
@@ -121,13 +120,6 @@ void explain_peak(GString *text, const CliSubject *subject, TraceStatistic stati
     append_categories(text, subject, alive, NULL);
     explain_append_tensors(text, subject, alive, NULL);
     append_largest(text, subject, alive, NULL);
-    g_autofree char *oom = trace_oom_text(trace);
-    if (oom != NULL) {
-        g_string_append_printf(text,
-                               "the rows end %s; foreshard predict says what a whole step would "
-                               "need\n",
-                               oom);
-    }
 }
 
 void explain_held(GString *text, const CliSubject *subject, const char *category) {
@@ -182,9 +174,9 @@ void explain_held_at_end(GString *text, const CliSubject *subject) {
 static void append_retries_by_step(GString *text, const SimPrediction *prediction) {
     uint32_t n = prediction->n_steps;
     g_string_append_printf(text,
-                           "  predicted: alloc_retries = %" G_GUINT64_FORMAT
-                           " in %u steps; alloc_retry_rate: %.2f a step in the last %u of "
-                           "these\n",
+                           "alloc_retries = %" G_GUINT64_FORMAT ": predicted, in all steps\n"
+                           "alloc_retry_rate.steps = %u: how many these are\n"
+                           "alloc_retry_rate.per_step = %.6g: in each of the last %u of them\n",
                            (guint64)prediction->alloc_retries, n, prediction->retries_per_step,
                            n - n / 2);
 }

@@ -67,10 +67,15 @@ void explain_published(GString *text, const CliSubject *subject);
 void explain_near_edge(GString *text, const CliSubject *subject);
 void explain_oom(GString *text, const CliSubject *subject);
 void explain_ways_to_fit(GString *text, const CliSubject *subject);
+void explain_ways_without_retries(GString *text, const CliSubject *subject);
+void explain_dtypes(GString *text, const CliSubject *subject);
 void explain_trains_well(GString *text, const CliSubject *subject);
 void explain_identity(GString *text, const CliSubject *subject);
 void explain_ranks(GString *text, const CliSubject *subject);
 void explain_spending(GString *text, const CliSubject *subject);
+
+void explain_pipeline(GString *text, const CliSubject *subject);
+void explain_evaluation(GString *text, const CliSubject *subject);
 
 /* Of a key of the strategy; false: the name is none. */
 bool explain_setting(GString *text, const CliSubject *subject, const char *name);

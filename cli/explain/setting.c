@@ -83,23 +83,81 @@ static void append_prediction(GString *text, const SimPrediction *with, const Si
 static const char *beside(const char *key, const char *value) {
     bool shards_none = g_str_equal(value, "ddp") || g_str_equal(value, "plain");
     if (g_str_equal(key, "flavour")) {
-        return shards_none                   ? " sharding=none"
-               : g_str_equal(value, "zero1") ? " sharding=optimizer-only"
+        return shards_none                   ? "sharding=none"
+               : g_str_equal(value, "zero1") ? "sharding=optimizer-only"
                                              : "";
     }
     bool is_tied = g_str_equal(value, "none") || g_str_equal(value, "optimizer-only");
-    return g_str_equal(key, "sharding") && is_tied ? " flavour=auto" : "";
+    return g_str_equal(key, "sharding") && is_tied ? "flavour=auto" : "";
+}
+
+static bool is_possible(const SimPrediction *prediction) {
+    return prediction != NULL && prediction->unsupported_dtype == NULL;
+}
+
+#define UNMIXED " param_dtype=model reduce_dtype=param"
+
+/* What else is set where a value does not go with what there is, the least first. Transfer full. */
+static char **repairs_of(CliWhatIf *what_if) {
+    const char *dtype = cli_what_if_get(what_if, "param_dtype");
+    g_autoptr(GStrvBuilder) repairs = g_strv_builder_new();
+    g_autofree char *cast = g_strdup_printf("autocast=%s" UNMIXED, dtype);
+    g_autofree char *all_in = g_strdup_printf("model_dtype=%s" UNMIXED, dtype);
+    g_autofree char *cast_whole = g_strconcat(cast, " tensor=1", NULL);
+    g_autofree char *all_in_whole = g_strconcat(all_in, " tensor=1", NULL);
+    bool is_mixed = !g_str_equal(dtype, "model"); /* DDP has no mixed precision of its own */
+    g_strv_builder_add_many(repairs, "tensor=1", "flavour=fsdp2 sharding=full",
+                            is_mixed ? cast : NULL, all_in, cast_whole, all_in_whole, NULL);
+    return g_strv_builder_end(repairs);
+}
+
+/* Those of a repair that are not so already. Transfer full. */
+static char *what_changes(const CliWhatIf *what_if, const char *repair) {
+    g_auto(GStrv) pairs = g_strsplit(repair, " ", -1);
+    GString *changes = g_string_new(NULL);
+    for (char **pair = pairs; *pair != NULL; pair++) {
+        if (cli_what_if_changes(what_if, *pair)) {
+            g_string_append_printf(changes, " %s", *pair);
+        }
+    }
+    return g_string_free(changes, FALSE);
+}
+
+/* The nearest that is possible, and what it takes beside the value; NULL: none is known. */
+static SimPrediction *predict_repaired(CliWhatIf *what_if, const char *key, const char *changes,
+                                       char **ret_beside) {
+    g_auto(GStrv) repairs = repairs_of(what_if);
+    for (char **repair = repairs; *repair != NULL; repair++) {
+        g_auto(GStrv) pairs = cli_settings_split(*repair);
+        g_autofree char *beside = what_changes(what_if, *repair);
+        if (*beside == '\0' || cli_settings_value(pairs, key) != NULL) {
+            continue;
+        }
+        g_autofree char *all = g_strconcat(changes, beside, NULL);
+        g_autoptr(SimPrediction) with = cli_what_if(what_if, all, NULL, NULL);
+        if (is_possible(with)) {
+            *ret_beside = cli_settings_as_options(beside);
+            return g_steal_pointer(&with);
+        }
+    }
+    return NULL;
 }
 
 static void append_value(GString *text, CliWhatIf *what_if, const CliSubject *subject,
                          const char *key, const char *value) {
     g_autoptr(GError) refusal = NULL;
+    g_autofree char *beside_it = NULL;
     bool is_here = g_strcmp0(cli_what_if_get(what_if, key), value) == 0;
-    g_autofree char *changes = g_strconcat(key, "=", value, beside(key, value), NULL);
+    g_autofree char *changes = g_strconcat(beside(key, value), " ", key, "=", value, NULL);
     g_autoptr(SimPrediction) with = is_here ? NULL : cli_what_if(what_if, changes, NULL, &refusal);
+    g_autoptr(SimPrediction) repaired =
+        refusal != NULL ? predict_repaired(what_if, key, changes, &beside_it) : NULL;
     g_string_append_printf(text, "  %-16s ", value);
-    if (is_here || (with != NULL && with->unsupported_dtype == NULL)) {
+    if (is_here || is_possible(with)) {
         append_prediction(text, is_here ? subject->prediction : with, subject->prediction);
+    } else if (repaired != NULL) {
+        append_prediction(text, repaired, subject->prediction);
+        g_string_append_printf(text, ", with %s", beside_it);
     } else {
         g_string_append_printf(text, "not possible: %s",
                                with != NULL ? "the GPU cannot compute so" : refusal->message);

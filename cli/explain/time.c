@@ -4,7 +4,7 @@
 #include "sim/costs/compute.h"
 #include "sim/costs/issue.h"
 #include "sim/figures.h"
-#include "trace/ended.h"
+#include "trace/fullest.h"
 #include "trace/idle.h"
 
 enum {
@@ -24,49 +24,21 @@ static bool lacks_steps(GString *text, const CliSubject *subject, const char *na
     return lacks;
 }
 
-/* Times of a play that ran out of memory are of what was played until then. */
-static void say_where_rows_end(GString *text, const CliSubject *subject) {
-    g_autofree char *oom = trace_oom_text(subject->trace);
-    if (oom != NULL) {
-        g_string_append_printf(text,
-                               "the rows end %s; foreshard predict says what a step would take "
-                               "if memory sufficed\n",
-                               oom);
-    }
-}
-
-/* Of a play that ran out of memory no step is whole, but a prediction goes on as if memory
- * sufficed. NULL: the rows have whole steps; or nobody knows. */
-static const SimPrediction *steps_as_if(const CliSubject *subject) {
-    g_autofree char *oom = trace_oom_text(subject->trace);
-    bool is_predicted = g_strcmp0(trace_get(subject->trace, "side"), "predicted") == 0;
-    return oom != NULL && is_predicted ? subject->prediction : NULL;
-}
-
 /* ---- the step ---- */
 
 void explain_step(GString *text, const CliSubject *subject) {
     const TraceSummary *summary = subject->summary;
-    const SimPrediction *as_if = steps_as_if(subject);
     TraceSpread spread = trace_summary_spread(summary);
     guint n = spread.n;
-    say_where_rows_end(text, subject);
     if (lacks_steps(text, subject, "step_ms")) {
         return;
     }
-    if (as_if != NULL) {
-        g_string_append_printf(text,
-                               "step_ms = %.6f: the median of whole steps if memory sufficed\n"
-                               "step_ms_p95 = %.6f: at least 95 %% of these take no longer\n",
-                               sim_ms(as_if->median_step_ns), sim_ms(sim_p95_step_ns(as_if)));
-    } else {
-        g_string_append_printf(text,
-                               "step_ms = %.6f: the median of %u steady steps (all but the first "
-                               "two)\n",
-                               ms(spread.median_ns), n);
-        g_string_append_printf(text, "step_ms_p95 = %.6f: at least 95 %% of them take no longer\n",
-                               ms(spread.p95_ns));
-    }
+    g_string_append_printf(text,
+                           "step_ms = %.6f: the median of %u steady steps (all but the first "
+                           "two)\n",
+                           ms(spread.median_ns), n);
+    g_string_append_printf(text, "step_ms_p95 = %.6f: at least 95 %% of them take no longer\n",
+                           ms(spread.p95_ns));
     g_string_append(text,
                     "a step lasts from the end of the compute lane's last op in the step before to "
                     "the end of its own last op there\n");
@@ -98,11 +70,8 @@ void explain_step(GString *text, const CliSubject *subject) {
 /* ---- rates ---- */
 
 void explain_rate(GString *text, const CliSubject *subject) {
-    const SimPrediction *as_if = steps_as_if(subject);
-    double recorded_ns = trace_summary_spread(subject->summary).median_ns;
-    double step_ns = as_if != NULL ? (double)as_if->median_step_ns : recorded_ns;
-    say_where_rows_end(text, subject);
-    if (!(recorded_ns > 0)) { /* NAN without a step, 0 where it ends before its first kernel */
+    double step_ns = trace_summary_spread(subject->summary).median_ns;
+    if (!(step_ns > 0)) { /* NAN without a step, 0 where it ends before its first kernel */
         g_string_append(text, "tokens_per_s_per_gpu, tflops_per_gpu and mfu: no steady step with "
                               "a kernel was recorded\n");
         return;
@@ -134,7 +103,6 @@ void explain_rate(GString *text, const CliSubject *subject) {
 void explain_busy(GString *text, const CliSubject *subject) {
     TraceIdleBook book = trace_idle_book(subject->trace, subject->summary);
     guint n = book.n_steps;
-    say_where_rows_end(text, subject);
     if (lacks_steps(text, subject, "compute_ms")) {
         return;
     }
@@ -181,6 +149,16 @@ static double python_us(const CliSubject *subject) {
     return us;
 }
 
+/* What a prediction of the host has beyond the instructions, where its rank is the rows'. */
+static double allocator_calls_us(const CliSubject *subject, double instructions_us) {
+    static const double ROUNDED = 1e-3; /* each instruction's cost is a whole number of ns */
+    const SimPrediction *prediction = subject->prediction;
+    bool is_its = prediction != NULL && trace_rank_beside(subject->trace, prediction->time_rank) ==
+                                            subject->summary->rank;
+    double beyond = is_its ? (double)prediction->host_ns / 1e3 - instructions_us : 0;
+    return beyond > ROUNDED * instructions_us ? beyond : 0;
+}
+
 void explain_host(GString *text, const CliSubject *subject) {
     const GArray *table = trace_instructions(subject->trace, subject->summary->role);
     guint counts[TRACE_N_WHATS] = {0}, collectives = 0;
@@ -222,14 +200,21 @@ void explain_host(GString *text, const CliSubject *subject) {
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         sum += rows[i].count * rows[i].us;
     }
-    g_string_append_printf(
-        text,
-        "host_ms = %.6f: the instructions of a steady step, each at its host cost "
-        "in %s (calls of the allocator to the device come on top)\n",
-        sum / 1e3, cluster->name);
+    double calls = allocator_calls_us(subject, sum);
+    g_string_append_printf(text,
+                           "host_ms = %.6f: the instructions of a steady step, each at its host "
+                           "cost in %s, and calls of the allocator to the device%s\n",
+                           (sum + calls) / 1e3, cluster->name,
+                           subject->prediction != NULL ? "" : ", which are not counted here");
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_string_append_printf(text, "  %6u x %-24s %8.3f us = %12.6f ms\n", rows[i].count,
                                rows[i].name, rows[i].us, rows[i].count * rows[i].us / 1e3);
+    }
+    if (calls > 0) {
+        g_string_append_printf(text,
+                               "  %12.6f ms of calls of the allocator to the device, a steady "
+                               "step's mean\n",
+                               calls / 1e3);
     }
     if (counts[TRACE_HOST_WAIT] > 0) {
         g_string_append(
@@ -274,6 +259,24 @@ void explain_idle(GString *text, const CliSubject *subject) {
 
 /* ---- collectives ---- */
 
+/* Of the tensors, in all steady steps. */
+static double collective_bytes(const CliSubject *subject, uint32_t kind) {
+    const Trace *trace = subject->trace;
+    double bytes = 0;
+    for (guint i = 0; i < trace->ops->len; i++) {
+        const TraceOpRow *row = trace_op(trace, i);
+        const TraceInstruction *op =
+            row->rank == subject->summary->rank
+                ? trace_instruction(trace, subject->summary->role, row->instruction)
+                : NULL;
+        if (op != NULL && op->kind == kind &&
+            trace_summary_step_is_steady(subject->summary, row->step)) {
+            bytes += (double)op->bytes;
+        }
+    }
+    return bytes;
+}
+
 void explain_collective(GString *text, const CliSubject *subject, uint32_t kind) {
     const Trace *trace = subject->trace;
     const char *name = trace_kind(trace, kind)->name;
@@ -285,9 +288,12 @@ void explain_collective(GString *text, const CliSubject *subject, uint32_t kind)
     g_string_append_printf(text,
                            "comm.%s.total_ms = %.6f: the sum of %u durations, mean of %u steady "
                            "steps\ncomm.%s.exposed_ms = %.6f: the part during which the compute "
-                           "lane runs no kernel\nin the first steady step\n",
+                           "lane runs no kernel\ncomm.%s.count = %u: in a step\n"
+                           "comm.%s.bytes = %.0f: of their tensors, in a step\n"
+                           "in the first steady step\n",
                            name, ms((double)time.total_ns / n), time.count / n, n, name,
-                           ms((double)time.exposed_ns / n));
+                           ms((double)time.exposed_ns / n), name, time.count / n, name,
+                           collective_bytes(subject, kind) / n);
     guint shown = 0;
     int32_t step = INT32_MIN;
     for (guint i = 0; i < trace->ops->len && shown < MOST_ROWS; i++) {

@@ -35,7 +35,8 @@ void explain_fits(GString *text, const CliSubject *subject) {
     }
 }
 
-void explain_oom(GString *text, const CliSubject *subject) {
+void explain_oom(GString *text, const CliSubject *asked) {
+    const CliSubject *subject = asked->until_oom != NULL ? asked->until_oom : asked;
     g_autofree char *oom = trace_oom_text(subject->trace);
     if (oom == NULL) {
         g_string_append(text, "oom: this did not run out of memory\n");
@@ -45,25 +46,20 @@ void explain_oom(GString *text, const CliSubject *subject) {
     explain_held_at_end(text, subject);
 }
 
-void explain_ways_to_fit(GString *text, const CliSubject *subject) {
-    if (explain_needs_prediction(text, subject)) {
-        return;
-    }
-    if (subject->prediction->fits) {
-        g_string_append(text, "ways_to_fit: this fits as it is\n");
-        return;
-    }
+/* fits: those that do without retries. */
+static void append_ways(GString *text, const CliSubject *subject, bool fits) {
     g_autoptr(GError) error = NULL;
     g_autoptr(CliWhatIf) what_if = cli_what_if_on(subject->trace, subject->cluster, &error);
     if (what_if == NULL) {
-        g_string_append_printf(text, "ways_to_fit: %s\n", error->message);
+        g_string_append_printf(text, "%s\n", error->message);
         return;
     }
-    g_autoptr(GArray) ways = cli_ways(what_if, false);
-    g_string_append(text,
-                    "ways_to_fit: a list of changes, the least first, each predicted by itself; "
-                    "the first that fits, the first without allocation retries, and the "
-                    "quickest of these\n");
+    g_autoptr(GArray) ways = cli_ways(what_if, fits);
+    g_string_append(text, fits ? "a list of changes, the least first, each predicted by itself, "
+                                 "that do without\n"
+                               : "a list of changes, the least first, each predicted by itself; "
+                                 "the first that fits, the first without allocation retries, and "
+                                 "the quickest of these\n");
     for (guint i = 0; i < ways->len; i++) {
         const CliWay *way = &g_array_index(ways, CliWay, i);
         g_autofree char *reserved = g_strdup_printf("%.0f B", way->reserved_bytes);
@@ -71,7 +67,39 @@ void explain_ways_to_fit(GString *text, const CliSubject *subject) {
         g_string_append_printf(text, "  %s\n", line);
     }
     if (ways->len == 0) {
-        g_string_append(text, "  " CLI_NO_WAY_TO_FIT "\n");
+        g_string_append(text, fits ? "  no single change does\n" : "  " CLI_NO_WAY_TO_FIT "\n");
+    }
+}
+
+void explain_ways_to_fit(GString *text, const CliSubject *subject) {
+    if (explain_needs_prediction(text, subject)) {
+        return;
+    }
+    g_string_append(text, "ways_to_fit: ");
+    if (subject->prediction->fits) {
+        g_string_append(text, "this fits as it is\n");
+    } else {
+        append_ways(text, subject, false);
+    }
+}
+
+void explain_ways_without_retries(GString *text, const CliSubject *subject) {
+    if (explain_needs_prediction(text, subject)) {
+        return;
+    }
+    g_string_append(text, "ways_without_retries: ");
+    if (!subject->prediction->fits || !sim_keeps_retrying(subject->prediction)) {
+        g_string_append(text, "the allocator does not give memory back again and again here\n");
+    } else {
+        append_ways(text, subject, true);
+    }
+}
+
+/* Of what lacks one nothing is predicted, nor explained. */
+void explain_dtypes(GString *text, const CliSubject *subject) {
+    if (!explain_needs_prediction(text, subject)) {
+        g_string_append_printf(text, "unsupported_dtype: none; %s can compute in all of them\n",
+                               subject->cluster->name);
     }
 }
 

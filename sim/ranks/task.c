@@ -12,7 +12,7 @@ static bool refuse_any_memory(const SimPrediction *prediction, GError **error) {
 }
 
 bool sim_task_play(const SimTask *task, SimPlayOnce *play_once, Trace *trace, GError **error) {
-    PlanAnswer answer = play_once(task, true, trace, error);
+    PlanAnswer answer = play_once(task, !task->options->boundless, trace, error);
     bool again = !task->prediction->unsupported_dtype && task->options->wanted == SIM_WANTED_ALL;
     if (answer == PLAN_STOPPED && again) {
         answer = play_once(task, false, NULL, error);

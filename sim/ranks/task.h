@@ -19,7 +19,8 @@ typedef struct {
  * lacks a dtype, which the prediction then names. */
 typedef PlanAnswer SimPlayOnce(const SimTask *task, bool limited, Trace *trace, GError **error);
 
-/* Rows go to the trace from the limited play, whether it fits or not. */
+/* Rows go to the trace from the limited play, whether it fits or not, unless no limit is asked for
+ * (SimOptions.boundless). */
 bool sim_task_play(const SimTask *task, SimPlayOnce *play_once, Trace *trace, GError **error);
 
 /* A rank that stands for others computes as slowly as the slowest of all is expected to: a factor

@@ -37,6 +37,8 @@ def check_rows(run, name):
     base = run.json('predict', *PLAN, *options_of(BASE), *where)
     if diagnosis['step_ms'] != base['step_ms']:
         said.append('step %s, not %s' % (diagnosis['step_ms'], base['step_ms']))
+    if diagnosis.get('unlike') != CLUSTERS[name][1]:
+        said.append('unlike: %s' % diagnosis.get('unlike'))
     rows = [row for row in diagnosis['remedies'] if row.get('settings')]
     for row in rows:
         changed = dict(pair.split('=', 1) for pair in row['settings'].split())

@@ -22,8 +22,13 @@ EVERY_KEY = {
     'of what fits': ['gpt-toy', '-n', '8', '--cluster', 'a100-node'],
     'of what does not': ['gpt2-xl', '-n', '8', '--sharding', 'none', '--micro-batch', '32', '--cluster',
                          'a100-node'],
+    'of stages': ['llama-toy', '-n', '4', '--pipeline', '2', '--accumulate', '3', '--cluster', 'a100-node'],
+    'of an evaluation': ['gpt-toy', '-n', '8', '--cluster', 'a100-node', '--eval-batches', '2'],
     'of every rank': ['gpt-toy', '-n', '2', '--cluster', 'a100-node', '--every-rank', '--jitter', '5'],
 }
+FULL_STAGES = ['llama3-8b', '-n', '8', '--micro-batch', '8', '--cluster', 'dgx-h100', '--pipeline', '2', '--accumulate', '4',
+               '--network-key', 'layers=4', '--network-key', 'seq=32768']
+RETRIES = ['gpt-175b', '-n', '64', '--cluster', 'a100-roce', '--flavour', 'fsdp1', '--param-dtype', 'bf16', '--checkpointing', 'full']
 TRACED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'oracle', 'traced', 'gpt_toy.network')
 CATEGORIES = ['parameters', 'gradients', 'optimizer', 'activations', 'temporary', 'communication']
 
@@ -74,16 +79,47 @@ def keys_of(value, name=''):
             yield from keys_of(inner, path)
 
 
-def check_every_key(run, words):
-    """All that predict --json prints can be asked for."""
+# Of what is told in words, or of several at once.
+IN_WORDS = re.compile(r'near_edge\.|oom\.|every_rank\.|published_errors\.')
+
+
+def check_every_key(run, words, few=()):
+    """All that predict --json prints can be asked for, and a number is the same there, also where memory runs out."""
     status, out, err = run('predict', *words, '--trace', 'every-key.trace', '--json')
     if status:
         return [err]
-    said = []
-    for key in keys_of(json.loads(out)):
-        status, explained, err = run('explain', key, 'every-key.trace')
-        if status or not explained:
+    said, figures = [], json.loads(out)
+    for key in few or keys_of(figures):
+        status, explained, err = run('explain', key, 'every-key.trace', '--json')
+        if status or not json.loads(explained)['lines']:
             said.append('%s: status %d, %s' % (key, status, err))
+            continue
+        wanted, numbers = figures, json.loads(explained)['numbers']
+        for part in key.split('.'):
+            wanted = wanted[part]
+        if isinstance(wanted, (int, float)) and not IN_WORDS.match(key):
+            value = numbers.get(key, {}).get('value')
+            if value is None or not near(value, wanted):
+                said.append('%s is %s, predict says %s' % (key, value, wanted))
+    return said
+
+
+def check_enough_memory(run):
+    """What runs out is explained as if memory sufficed, and says so; of `oom` the rows are those until then."""
+    words = EVERY_KEY['of what does not']
+    said, begins = [], 'as if memory sufficed: it runs out of memory in step 0, forward of unit root'
+    for key in ('step_ms', 'compute_ms', 'peak_allocated_bytes', 'activations', 'root', 'linear'):
+        status, out, err = run('explain', key, *words)
+        if status or not flat(out).startswith(begins):
+            said.append('%s: %s%s' % (key, out[:100], err))
+    for key, source in (('oom', words), ('step_ms', EVERY_KEY['of what fits']), ('checkpointing', words)):
+        _, out, _ = run('explain', key, *source)
+        if not out or 'as if memory' in out:
+            said.append('%s: %s' % (key, out[:100]))
+    held = run.json('predict', *words)['oom']['held_by_category']
+    _, out, _ = run('explain', 'oom', *words)
+    if sum(int(part) for part in re.findall(r'^  \w+/\w+ +(\d+) B in', out, re.M)) != sum(held.values()):
+        said.append('oom: %s' % out)
     return said
 
 
@@ -275,6 +311,35 @@ def check_examples(run):
     return said + ([] if status == 0 and 'grad-op             98' in out else [out + err])
 
 
+# A setting, of what, a value that does not go with it, and what is said to go.
+NEAREST = (('flavour', ['--param-dtype', 'bf16'], 'ddp', '--autocast bf16 --param-dtype model'),
+           ('sharding', ['--param-dtype', 'bf16'], 'none', '--autocast bf16 --param-dtype model'),
+           ('sharding', ['--param-dtype', 'fp16'], 'none', '--autocast fp16 --param-dtype model'),
+           ('param_dtype', ['--flavour', 'ddp'], 'bf16', '--flavour fsdp2 --sharding full'),
+           ('flavour', ['--param-dtype', 'bf16'], 'plain', None))
+
+
+def check_nearest(run):
+    """Of a value that is refused what it takes is shown, and its figures are those of predict with it."""
+    said = []
+    for key, words, value, takes in NEAREST:
+        kept = ['gpt2', '-n', '4', '--cluster', 'a100-node', '--network-key', 'layers=2']
+        out = flat(run('explain', key, *kept, *words)[1])
+        row = re.search(r'(?<= )%s step +([0-9.]+) ms .*? reserved +\S+ %%, with (--.*?)(?= \w\S* +(?:step|not)| other values)' % value, out)
+        if takes is None:
+            said += [] if re.search(r' %s not possible: ' % value, out) else [out]
+            continue
+        if not row or row.group(2) != takes:
+            said.append('%s=%s: %s in %s' % (key, value, row and row.group(2), out))
+            continue
+        option = '--' + key.replace('_', '-')
+        changed = takes.split() + ([] if option in takes.split() else [option, value])
+        figures = run.json('predict', *kept, *changed)
+        if '%.3f' % figures['step_ms'] != row.group(1):
+            said.append('%s=%s: %s, predict says %s' % (key, value, row.group(1), figures['step_ms']))
+    return said
+
+
 def check_kinds_of_nodes(run):
     """Costs are those of the node that the rows' rank is on, of whichever kind."""
     with open(os.path.join(run.folder, 'kinds.ini'), 'w', encoding='utf-8') as file:
@@ -324,6 +389,10 @@ def main():
             tap.case('the diagnosis, ' + name, check_diagnosis(run))
         for name, words in EVERY_KEY.items():
             tap.case('every key, ' + name, check_every_key(run, words))
+        tap.case('keys of stages that do not fit', check_every_key(run, FULL_STAGES, [
+            'pipeline.bubbles_ms', 'peak_allocated_bytes', 'peak_reserved_bytes', 'compute_ms', 'step_ms', 'oom.rank']))
+        tap.case('keys of retries', check_every_key(run, RETRIES, ['host_ms', 'alloc_retry_rate.per_step', 'ways_without_retries']))
+        tap.case('what runs out of memory', check_enough_memory(run))
         tap.case('names of tensors', check_names_of_tensors(run))
         tap.case('units and ops', check_things(run))
         run('predict', *PLANS['stages, the last the fullest'], '--trace', 'stages.trace')
@@ -332,6 +401,7 @@ def main():
         tap.case('what stays whole after forward', check_what_stays_whole(run))
         tap.case('settings', check_settings(run))
         tap.case('examples', check_examples(run))
+        tap.case('the nearest that is possible', check_nearest(run))
         tap.case('kinds of nodes', check_kinds_of_nodes(run))
         tap.case('refusals', check_refusals(run))
     return tap.finish()

@@ -183,18 +183,18 @@ def check_report(run):
 
 
 def check_partial_rows(run):
-    """Times of a play that ran out of memory say so; of whole steps, which it has none of, they are predict's."""
+    """Numbers of what runs out of memory say so; they are predict's, of whole steps."""
     said = []
     figures = run.json('predict', *LARGE)
-    for key in ('step_ms', 'step_ms_p95', 'tokens_per_s_per_gpu', 'tflops_per_gpu', 'mfu'):
+    for key in ('step_ms', 'step_ms_p95', 'tokens_per_s_per_gpu', 'tflops_per_gpu', 'mfu', 'compute_ms', 'peak_allocated_bytes'):
         found = run.json('explain', key, *LARGE)['numbers'][key]['value']
         if not near(found, figures[key]):
             said.append('%s is %s, predict says %s' % (key, found, figures[key]))
     for key in ('step_ms', 'tokens_per_s_per_gpu', 'compute_ms'):
         text = run('explain', key, *LARGE)
-        if not text.startswith('the rows end out of memory in step 0'):
+        if not text.startswith('as if memory sufficed: it runs out of memory in step 0'):
             said.append('%s: %s' % (key, text[:80]))
-        if 'the rows end' in run('explain', key, *TOY):
+        if 'as if memory' in run('explain', key, *TOY):
             said.append(key + ' of what fits')
     return said
 
