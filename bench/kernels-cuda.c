@@ -266,7 +266,7 @@ static void measure_places(Bench *bench) {
           kernel_cuda_masked_fill(lane, bench->c, bench->a, bench->mask, N / MASKED, MASKED, 1,
                                   -INFINITY, TYPE));
     BYTES("bias_add", 2.25 * HALF * n,
-          kernel_cuda_bias_add(lane, bench->c, bench->a, bench->b, 4, 32, N / 128, TYPE));
+          kernel_cuda_bias_add(lane, bench->c, bench->a, TYPE, bench->b, 4, 32, N / 128, TYPE));
     BYTES("copy_pieces", HALF * n, kernel_cuda_copy_pieces(lane, &piece, 1));
     KernelCudaPiece odd = {bench->c, bench->a, ROWS, WIDTH - 1, WIDTH, WIDTH - 1, TYPE, TYPE};
     BYTES("copy_pieces, odd rows", 2 * HALF * n, kernel_cuda_copy_pieces(lane, &odd, 1));

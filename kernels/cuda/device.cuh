@@ -481,6 +481,19 @@ template <typename F> static inline KernelCudaFault with_type(KernelCudaType typ
     return kernel_cuda_fault("a type that is none");
 }
 
+/* Likewise with two numbers: of the type, and of the narrower one, which what is stored in 16 bits
+ * beside fp32 has, and else is the same. */
+template <typename F>
+static inline KernelCudaFault with_narrower(KernelCudaType type, KernelCudaType narrower, F f) {
+    if (type == KERNEL_CUDA_F32 && narrower == KERNEL_CUDA_BF16) {
+        return f(float(), __nv_bfloat16());
+    }
+    if (type == KERNEL_CUDA_F32 && narrower == KERNEL_CUDA_F16) {
+        return f(float(), __half());
+    }
+    return with_type(type, [&](auto t) { return f(t, t); });
+}
+
 static inline size_t divide_up(size_t n, size_t by) {
     return (n + by - 1) / by;
 }

@@ -151,11 +151,11 @@ struct AtLeast {
 };
 
 /* b is one row, which all rows of a share: its index is found for each piece of 16 bytes, of the
- * smaller type. */
-template <typename T, typename R, typename F>
+ * smallest type. */
+template <typename T, typename A, typename R, typename F>
 __global__ void __launch_bounds__(THREADS)
-    with_row_kernel(T *out, const T *a, const R *b, size_t n, size_t nb, F f) {
-    constexpr int V = VECTOR<T, R>;
+    with_row_kernel(T *out, const A *a, const R *b, size_t n, size_t nb, F f) {
+    constexpr int V = VECTOR<A, R>;
     bool whole = nb % V == 0 && is_aligned(b);
     Span span = whole ? span_of<V>(n, a, out) : Span{n, n};
     if (span.head) { /* a piece of a would lie across two of b */
@@ -212,20 +212,30 @@ __global__ void __launch_bounds__(THREADS)
         });
 }
 
-template <typename T, typename R, typename F>
-KernelCudaFault with_row(KernelCuda *lane, const char *name, T *out, const T *a, const R *b,
+/* out is of the wider of both types. */
+template <typename T, typename A, typename R, typename F>
+KernelCudaFault with_row(KernelCuda *lane, const char *name, T *out, const A *a, const R *b,
                          size_t n, size_t nb, F f) {
-    return launch(lane, name, with_row_kernel<T, R, F>,
-                  dim3(grid_for(lane, divide_up(n, VECTOR<T, R>))), dim3(THREADS), 0, out, a, b, n,
+    return launch(lane, name, with_row_kernel<T, A, R, F>,
+                  dim3(grid_for(lane, divide_up(n, VECTOR<A, R>))), dim3(THREADS), 0, out, a, b, n,
                   nb, f);
 }
 
+/* Of one type; or a or the row is of fp32, and so is out. */
 template <typename F>
 KernelCudaFault with_row(KernelCuda *lane, const char *name, void *out, const void *a,
-                         const void *b, size_t n, size_t nb, KernelCudaType type, F f) {
-    return with_type(type, [&](auto t) {
+                         KernelCudaType type, const void *b, KernelCudaType row_type, size_t n,
+                         size_t nb, F f) {
+    if (row_type != type && type != KERNEL_CUDA_F32 && row_type != KERNEL_CUDA_F32) {
+        return kernel_cuda_fault("rows and a row of two types of 16 bits");
+    }
+    return with_type(row_type == KERNEL_CUDA_F32 ? type : row_type, [&](auto t) {
         using T = decltype(t);
-        return with_row(lane, name, (T *)out, (const T *)a, (const T *)b, n, nb, f);
+        return row_type == type
+                   ? with_row(lane, name, (T *)out, (const T *)a, (const T *)b, n, nb, f)
+               : type == KERNEL_CUDA_F32
+                   ? with_row(lane, name, (float *)out, (const float *)a, (const T *)b, n, nb, f)
+                   : with_row(lane, name, (float *)out, (const T *)a, (const float *)b, n, nb, f);
     });
 }
 
@@ -323,13 +333,14 @@ KernelCudaFault kernel_cuda_arange_i64(KernelCuda *lane, int64_t *out, size_t n,
 
 KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
                                 size_t nb, KernelCudaType type) {
-    if (!n) {
-        return NULL;
-    }
-    if (nb == n) {
-        return from_two(lane, "add", out, a, b, n, type, Add{});
-    }
-    return with_row(lane, "add (rows)", out, a, b, n, nb, type, Add{});
+    return nb == n ? from_two(lane, "add", out, a, b, n, type, Add{})
+                   : kernel_cuda_add_row(lane, out, a, b, n, nb, type, type);
+}
+
+KernelCudaFault kernel_cuda_add_row(KernelCuda *lane, void *out, const void *x, const void *row,
+                                    size_t n, size_t cols, KernelCudaType type,
+                                    KernelCudaType row_type) {
+    return n ? with_row(lane, "add (rows)", out, x, type, row, row_type, n, cols, Add{}) : NULL;
 }
 
 KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
@@ -361,20 +372,7 @@ KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, 
                                     size_t rows, size_t cols, KernelCudaType type,
                                     KernelCudaType row_type) {
     size_t n = rows * cols;
-    if (!n) {
-        return NULL;
-    }
-    if (row_type == type) {
-        return with_row(lane, "mul_row", out, x, row, n, cols, type, Mul{});
-    }
-    if (type != KERNEL_CUDA_F32) {
-        return kernel_cuda_fault("mul_row: a row of another type is for rows in fp32");
-    }
-    return with_type(row_type, [&](auto t) {
-        using R = decltype(t);
-        return with_row(lane, "mul_row", (float *)out, (const float *)x, (const R *)row, n, cols,
-                        Mul{});
-    });
+    return n ? with_row(lane, "mul_row", out, x, type, row, row_type, n, cols, Mul{}) : NULL;
 }
 
 KernelCudaFault kernel_cuda_mul_column(KernelCuda *lane, void *out, const void *x,

@@ -19,6 +19,11 @@ KernelCudaFault kernel_cuda_arange_i64(KernelCuda *lane, int64_t *out, size_t n,
 /* out[i] = a[i] + b[i mod nb]: b repeats over leading dimensions; nb divides n. */
 KernelCudaFault kernel_cuda_add(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
                                 size_t nb, KernelCudaType type);
+/* out[r, i] = x[r, i] + row[i] of n numbers. Here and for mul_row x and the row are of one type, or
+ * one of them of fp32 and the other of any; out is of the wider type. */
+KernelCudaFault kernel_cuda_add_row(KernelCuda *lane, void *out, const void *x, const void *row,
+                                    size_t n, size_t cols, KernelCudaType type,
+                                    KernelCudaType row_type);
 KernelCudaFault kernel_cuda_mul(KernelCuda *lane, void *out, const void *a, const void *b, size_t n,
                                 KernelCudaType type);
 /* a + factor b; out may alias a. */
@@ -31,8 +36,8 @@ KernelCudaFault kernel_cuda_exp(KernelCuda *lane, void *out, const void *x, size
 KernelCudaFault kernel_cuda_log(KernelCuda *lane, void *out, const void *x, size_t n,
                                 KernelCudaType type);
 
-/* out[r, i] = x[r, i] row[i], where a row of any type may scale rows in fp32; x[r, i] column[r], +,
- * - and / likewise; factor column[r]. */
+/* out[r, i] = x[r, i] row[i]; x[r, i] column[r], +, - and / likewise, all of one type; factor
+ * column[r]. */
 KernelCudaFault kernel_cuda_mul_row(KernelCuda *lane, void *out, const void *x, const void *row,
                                     size_t rows, size_t cols, KernelCudaType type,
                                     KernelCudaType row_type);

@@ -4,13 +4,27 @@
     " --network-key sinks=yes --network-key attention=math --network-key qkv_bias=yes "            \
     "--network-key window=9 --network-key global_every=2"
 
-#define PAIRS                                                                                      \
-    " --network-key code=transformers --network-key rope=pairs --network-key rotary_share=0.5 "    \
-    "--network-key gate_up=joined --network-key norm_at=both"
-
+/* What transformers' own networks of a type are beside its Llama. */
+#define OWN(keys)   " --network-key code=transformers" keys
+#define TURNS_PAIRS " --network-key rope=pairs"
+#define TURNS_HALF  TURNS_PAIRS " --network-key rotary_share=0.5"
+#define GLM(norm_at)                                                                               \
+    OWN(TURNS_HALF " --network-key gate_up=joined --network-key qkv_bias=yes --network-key "       \
+                   "norm_at=" norm_at)
 #define COHERE                                                                                     \
-    " --network-key code=transformers --network-key rope=pairs --network-key norm_at=once "        \
-    "--network-key norm_weight=centred --network-key logits_scale=0.5"
+    OWN(TURNS_PAIRS " --network-key norm_at=once --network-key norm_weight=centred "               \
+                    "--network-key logits_scale=0.5 --network-key tied=yes")
+#define COHERE2                                                                                    \
+    COHERE " --network-key window=8 --network-key global_every=2 --network-key no_rope_every=2"
+#define ERNIE  OWN(TURNS_PAIRS " --network-key tied=yes")
+#define HELIUM OWN(TURNS_PAIRS " --network-key norm_weight=widened")
+#define GEMMA2                                                                                     \
+    OWN(" --network-key attention=math-fp32 --network-key attention_cap=50 --network-key "         \
+        "logits_cap=30 --network-key attention_scale=0.2 --network-key window=8 --network-key "    \
+        "global_every=2 --network-key norm_at=both --network-key norm_weight=from-one "            \
+        "--network-key embed_scale=7 --network-key gate=gelu-tanh --network-key tied=yes")
+/* One rank; parameters in fp32. */
+#define AUTOCAST(dtype) " -n 1 --sharding none --autocast " dtype
 
 const GpuCase gpu_cases[] = {
     {"gpt-toy -n 2 --sharding none --bucket-view yes --accumulate 2 --optimizer momentum "
@@ -76,8 +90,13 @@ const GpuCase gpu_cases[] = {
     {"llama-toy -n 4 --pipeline 2 --tensor 2 --accumulate 2 --micro-batch 2 --sharding none", FP32},
     {"moe-shared -n 1 --sharding none", FP32},
     {"moe-toy -n 2 --network-key code=transformers", FP32},
-    {"llama-toy -n 2" PAIRS, FP32},
+    {"llama-toy -n 2" GLM("before"), FP32},
+    {"llama-toy -n 2" GLM("both"), FP32},
     {"llama-toy -n 2" COHERE, FP32},
+    {"llama-toy -n 1 --sharding none" COHERE2, FP32},
+    {"llama-toy -n 2" ERNIE, FP32},
+    {"llama-toy -n 2 --checkpointing full" HELIUM, FP32},
+    {"llama-toy -n 1 --sharding none" GEMMA2, FP32},
     {"moe-toy -n 2 --network-key code=transformers" SINKS, FP32},
     {"deepseek-toy -n 2", FP32},
     {"gpt-toy -n 2 --network-key loss=chunked --micro-batch 3", FP32},
@@ -106,8 +125,21 @@ const GpuCase gpu_cases[] = {
      BF16},
     {"gpt-toy -n 2 --param-dtype bf16 --reduce-dtype fp32", BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --sharding none", BF16},
-    {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", BF16},
-    {"gpt-toy -n 2 --sharding none --autocast bf16 --kernels compiled", BF16},
+    {"gpt-toy -n 2 --sharding none --autocast bf16 --checkpointing full", MIXED},
+    {"gpt-toy -n 2 --sharding none --autocast bf16 --kernels compiled", MIXED},
+    {"qwen3-toy" AUTOCAST("bf16") OWN(""), MIXED},
+    {"qwen3-toy" AUTOCAST("bf16") " --kernels compiled", MIXED},
+    {"olmo2-toy" AUTOCAST("fp16") " --kernels compiled", MIXED},
+    {"t5-toy" AUTOCAST("bf16"), MIXED},
+    {"neox-toy" AUTOCAST("bf16"), MIXED},
+    {"phi-toy" AUTOCAST("fp16"), MIXED},
+    {"llama-toy" AUTOCAST("bf16") GLM("both"), MIXED},
+    {"llama-toy" AUTOCAST("bf16") GEMMA2, MIXED},
+    {"llama-toy" AUTOCAST("bf16") COHERE2, MIXED},
+    {"llama-toy" AUTOCAST("bf16") ERNIE, MIXED},
+    {"llama-toy" AUTOCAST("bf16") HELIUM, MIXED},
+    {"llama-toy -n 2 --param-dtype bf16" COHERE2, BF16},
+    {"llama-toy -n 2 --param-dtype bf16" HELIUM, BF16},
     {"gpt-toy -n 2 --model-dtype bf16 --offload params --clip 0.3", BF16},
     {"qwen3-toy -n 2 --param-dtype bf16 --kernels fused --flavour fsdp1", BF16},
     {"neox-toy -n 2 --param-dtype bf16", BF16},
@@ -152,12 +184,12 @@ const GpuCase gpu_cases[] = {
     {"t5-toy -n 1 --flavour fsdp2 --param-dtype fp16", FP16},
     /* The first step of those that begin from a scale of 100000 or 300000 is skipped. */
     {"gpt-toy -n 1 --sharding none --autocast fp16 --loss-scale dynamic --optimizer-kernel fused",
-     FP16},
+     MIXED},
     {"gpt-toy -n 2 --sharding none --autocast fp16 --loss-scale from=300000 --clip 1 "
      "--optimizer momentum --weight-decay 0.1 --lr 0.05",
-     FP16},
+     MIXED},
     {"llama-toy -n 1 --sharding none --autocast fp16 --loss-scale dynamic --kernels compiled",
-     FP16},
+     MIXED},
     {"gpt-toy -n 2 --flavour fsdp1 --param-dtype fp16 --loss-scale from=100000 --clip 1", FP16},
     {"llama-toy -n 2 --param-dtype fp16 --loss-scale from=100000 --optimizer-kernel loop", FP16},
     {"gpt-toy -n 2 --param-dtype fp16 --loss-scale from=100000 --optimizer-kernel fused "

@@ -41,6 +41,8 @@ Trace *gpu_trace_of(const char *name);
 /* The loss is rounded to the model's dtype, and what leads to it may fall on either side. */
 #define BF16 0x1p-6
 #define FP16 0x1p-9
+/* Under autocast the loss is of fp32; products that lead to it are not. */
+#define MIXED 0x1p-9
 /* Muon's products are rounded to bf16 15 times, whatever parameters are stored in. */
 #define MUON 0x1p-12
 

@@ -101,21 +101,27 @@ static void test_broadcast_products(const DeviceCase *c) {
     }
 }
 
-/* A row of the case's type scales rows in fp32; the arrays begin at different borders where c
- * shifts. */
+/* A row of the case's type scales rows in fp32, or is added to them, and the other way round; the
+ * arrays begin at different borders where c shifts. */
 static void test_wide_rows(const DeviceCase *c) {
     static const size_t shapes[][2] = {{3, 64}, {5, 7}, {2, 1000}, {9, 1}, {4, 12}};
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         size_t rows = shapes[s][0], cols = shapes[s][1], n = rows * cols;
         DeviceCase wide = {KERNEL_CUDA_F32, s % 2 ? c->shift : 0, 0};
-        g_autofree float *x = device_random(&wide, n, -3, 3, 1), *want = g_new(float, n);
-        g_autofree float *row = device_random(c, cols, -3, 3, 2);
-        void *in = device_put(&wide, x, n), *out = device_new(&wide, n);
-        void *by_row = device_put(c, row, cols);
-        kernel_mul_rows_f32(want, x, row, rows, cols);
-        DEVICE_OK(
-            kernel_cuda_mul_row(device_lane, out, in, by_row, rows, cols, wide.type, c->type));
-        device_equal("mul row, wide", &wide, out, want, n);
+        for (unsigned way = 0; way < 4; way++) {
+            const DeviceCase *of_x = way & 1 ? &wide : c, *of_row = way & 1 ? c : &wide;
+            bool is_sum = way & 2;
+            g_autofree float *x = device_random(of_x, n, -3, 3, 1), *want = g_new(float, n);
+            g_autofree float *row = device_random(of_row, cols, -3, 3, 2);
+            void *in = device_put(of_x, x, n), *out = device_new(&wide, n);
+            void *by_row = device_put(of_row, row, cols);
+            (is_sum ? kernel_add_rows_f32 : kernel_mul_rows_f32)(want, x, row, rows, cols);
+            DEVICE_OK(is_sum ? kernel_cuda_add_row(device_lane, out, in, by_row, n, cols,
+                                                   of_x->type, of_row->type)
+                             : kernel_cuda_mul_row(device_lane, out, in, by_row, rows, cols,
+                                                   of_x->type, of_row->type));
+            device_equal("by a row, wide", &wide, out, want, n);
+        }
     }
 }
 

@@ -69,6 +69,7 @@ static void test_elements(const DeviceCase *c) {
     DEVICE_OK(kernel_cuda_add(l, a.out[0], a.in, a.in, 0, SOME, t));
     DEVICE_OK(kernel_cuda_mul(l, a.out[0], a.in, a.in, 0, t));
     DEVICE_OK(kernel_cuda_add_scaled(l, a.out[0], a.in, a.in, 0, 2, t));
+    DEVICE_OK(kernel_cuda_add_row(l, a.out[0], a.in, a.in, 0, SOME, t, t));
     DEVICE_OK(kernel_cuda_mul_row(l, a.out[0], a.in, a.in, 0, SOME, t, t));
     DEVICE_OK(kernel_cuda_mul_row(l, a.out[0], a.in, a.in, SOME, 0, t, t));
     DEVICE_OK(kernel_cuda_mul_column(l, a.out[0], a.in, a.in, SOME, 0, t));

@@ -132,8 +132,8 @@ static void test_relative(const DeviceCase *c) {
     DEVICE_OK(kernel_cuda_absolute_i64(device_lane, a, d, PAIRS));
     DEVICE_OK(kernel_cuda_at_most_i64(device_lane, l, a, PAIRS, 5));
     DEVICE_OK(kernel_cuda_positive_mask(device_lane, p, d, PAIRS));
-    DEVICE_OK(kernel_cuda_bias_add(device_lane, y, y, device_put(c, bias, PAIRS * HEADS), BATCH,
-                                   HEADS, PAIRS, c->type));
+    DEVICE_OK(kernel_cuda_bias_add(device_lane, y, y, c->type, device_put(c, bias, PAIRS * HEADS),
+                                   BATCH, HEADS, PAIRS, c->type));
     device_equal_bytes("distances", d, distance, sizeof distance);
     device_equal_bytes("absolute", a, away, sizeof away);
     device_equal_bytes("clamp", l, limited, sizeof limited);
@@ -141,7 +141,8 @@ static void test_relative(const DeviceCase *c) {
     device_equal("bias add", c, y, want, BATCH * HEADS * PAIRS);
 }
 
-/* More positions than a block has threads, and more heads than a thread takes at once. */
+/* More positions than a block has threads, and more heads than a thread takes at once; what a bias
+ * in fp32 is added to may be of 16 bits. */
 static void test_bias_of_many_heads(const DeviceCase *c) {
     enum {
         BATCH = 2,
@@ -150,15 +151,20 @@ static void test_bias_of_many_heads(const DeviceCase *c) {
         N = BATCH * HEADS * PAIRS
     };
     g_autofree float *x = device_random(c, N, -2, 2, 1), *want = g_new(float, N);
-    g_autofree float *bias = device_random(c, PAIRS * HEADS, -1, 1, 2);
-    void *y = device_new(c, N);
-    for (size_t i = 0; i < N; i++) {
-        want[i] = x[i] + bias[i % PAIRS * HEADS + i / PAIRS % HEADS];
+    DeviceCase wide = {KERNEL_CUDA_F32, c->shift, 0};
+    const DeviceCase *types[] = {c, &wide};
+    for (unsigned i = 0; i < G_N_ELEMENTS(types); i++) {
+        const DeviceCase *of_bias = types[i];
+        g_autofree float *bias = device_random(of_bias, PAIRS * HEADS, -1, 1, 2);
+        void *y = device_new(of_bias, N);
+        for (size_t j = 0; j < N; j++) {
+            want[j] = x[j] + bias[j % PAIRS * HEADS + j / PAIRS % HEADS];
+        }
+        DEVICE_OK(kernel_cuda_bias_add(device_lane, y, device_put(c, x, N), c->type,
+                                       device_put(of_bias, bias, PAIRS * HEADS), BATCH, HEADS,
+                                       PAIRS, of_bias->type));
+        device_equal("bias of many heads", of_bias, y, want, N);
     }
-    DEVICE_OK(kernel_cuda_bias_add(device_lane, y, device_put(c, x, N),
-                                   device_put(c, bias, PAIRS * HEADS), BATCH, HEADS, PAIRS,
-                                   c->type));
-    device_equal("bias of many heads", c, y, want, N);
 }
 
 static void add_tests(void) {

@@ -232,7 +232,7 @@ static void check_heads(const DeviceCase *c, const Head *h) {
     char *in = device_put(c, x, ROWS * h->row);
     void *all = device_new(c, ROWS * cols), *added = device_new(c, n);
     KernelCudaPart own = {in, h->a, h->row, 1}, shared = {device_put(c, b, n), h->b, h->b, HEADS};
-    DEVICE_OK(kernel_cuda_join_columns(device_lane, all, &own, &shared, ROWS, c->type));
+    DEVICE_OK(kernel_cuda_join_columns(device_lane, all, &own, &shared, c->type, ROWS, c->type));
     device_equal("joined", c, all, joined, ROWS * cols);
     DEVICE_OK(kernel_cuda_sum_each(device_lane, added, in + h->at * kernel_cuda_type_bytes(c->type),
                                    TOKENS, HEADS, h->b, h->row, c->type));

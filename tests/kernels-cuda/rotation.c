@@ -200,8 +200,14 @@ static void check_columns(const DeviceCase *c, size_t cols, size_t from, size_t 
     DEVICE_OK(
         kernel_cuda_put_columns(device_lane, all, in, ROWS, cols, width, from, to, width, c->type));
     device_equal("put columns", c, all, put, ROWS * width);
-    DEVICE_OK(kernel_cuda_join_columns(device_lane, all, &first, &second, ROWS, c->type));
+    DEVICE_OK(kernel_cuda_join_columns(device_lane, all, &first, &second, c->type, ROWS, c->type));
     device_equal("join columns", c, all, joined, ROWS * width);
+    DeviceCase wide = {KERNEL_CUDA_F32, c->shift, 0};
+    void *all_wide = device_new(&wide, ROWS * width);
+    first.x = device_put(&wide, part, n);
+    DEVICE_OK(
+        kernel_cuda_join_columns(device_lane, all_wide, &first, &second, c->type, ROWS, wide.type));
+    device_equal("join columns, wide", &wide, all_wide, joined, ROWS * width);
 }
 
 static void test_columns(const DeviceCase *c) {

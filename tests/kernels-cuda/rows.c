@@ -69,7 +69,8 @@ static void test_row_sum(const DeviceCase *c) {
 /* ---- norms ---------------------------------------------------------------------------------- */
 
 typedef struct {
-    const DeviceCase *narrow; /* of y, r and dy */
+    const DeviceCase *narrow;  /* of y, r and dy */
+    const DeviceCase *weights; /* theirs, and of their gradients */
     size_t rows, width;
     float *a, *r, *sum, *weight, *bias, *dy, *dsum, *y, *mean, *rstd;
 } Norm;
@@ -89,17 +90,18 @@ static void round_sum(const DeviceCase *c, float *sum, size_t n) {
     memcpy(sum, rounded, n * sizeof *sum);
 }
 
-static Norm new_norm_of_two(const DeviceCase *c, const DeviceCase *narrow, size_t rows,
-                            size_t width, bool has_r) {
+static Norm new_norm_of_types(const DeviceCase *c, const DeviceCase *narrow,
+                              const DeviceCase *weights, size_t rows, size_t width, bool has_r) {
     size_t n = rows * width;
     Norm norm = {.narrow = narrow,
+                 .weights = weights,
                  .rows = rows,
                  .width = width,
                  .a = device_random(c, n, -1, 2, 1),
                  .r = device_random(narrow, n, -1, 1, 2),
                  .sum = g_new(float, n),
-                 .weight = device_random(c, width, 0.5, 1.5, 3),
-                 .bias = device_random(c, width, -1, 1, 4),
+                 .weight = device_random(weights, width, 0.5, 1.5, 3),
+                 .bias = device_random(weights, width, -1, 1, 4),
                  .dy = device_random(narrow, n, -1, 1, 5),
                  .dsum = device_random(c, n, -1, 1, 6),
                  .y = g_new(float, n),
@@ -114,15 +116,21 @@ static Norm new_norm_of_two(const DeviceCase *c, const DeviceCase *narrow, size_
 }
 
 static Norm new_norm(const DeviceCase *c, size_t rows, size_t width, bool has_r) {
-    return new_norm_of_two(c, c, rows, width, has_r);
+    return new_norm_of_types(c, c, c, rows, width, has_r);
+}
+
+static KernelCudaNorm shape_of(const DeviceCase *c, const Norm *n) {
+    return (KernelCudaNorm){
+        n->rows, n->width, 1e-5f, c->type, 0, n->narrow->type, n->weights->type == KERNEL_CUDA_F32};
 }
 
 static void norm_forward(const DeviceCase *c, const Norm *n, bool centered, bool has_r) {
     size_t all = n->rows * n->width;
-    KernelCudaNorm norm = {n->rows, n->width, 1e-5f, c->type, 0, n->narrow->type};
+    KernelCudaNorm norm = shape_of(c, n);
     void *sum = has_r ? device_new(c, all) : NULL, *y = device_new(n->narrow, all);
     void *a = device_put(c, n->a, all), *r = has_r ? device_put(n->narrow, n->r, all) : NULL;
-    void *weight = device_put(c, n->weight, n->width), *bias = device_put(c, n->bias, n->width);
+    void *weight = device_put(n->weights, n->weight, n->width);
+    void *bias = device_put(n->weights, n->bias, n->width);
     float *mean = device_new_floats(n->rows), *rstd = device_new_floats(n->rows);
     if (centered) {
         kernel_layernorm_forward_f32(n->y, n->mean, n->rstd, n->sum, n->weight, n->bias, n->rows,
@@ -143,20 +151,20 @@ static void norm_forward(const DeviceCase *c, const Norm *n, bool centered, bool
 
 static void norm_backward(const DeviceCase *c, const Norm *n, bool centered, bool has_dsum) {
     size_t all = n->rows * n->width;
-    KernelCudaNorm norm = {n->rows, n->width, 1e-5f, c->type, 0, n->narrow->type};
+    KernelCudaNorm norm = shape_of(c, n);
     g_autofree float *dx = g_new(float, all), *dw = g_new(float, n->width);
     g_autofree float *db = g_new(float, n->width);
-    void *got_dx = device_new(c, all), *got_dw = device_new(c, n->width);
-    void *got_db = device_new(c, n->width), *dy = device_put(n->narrow, n->dy, all);
+    void *got_dx = device_new(c, all), *got_dw = device_new(n->weights, n->width);
+    void *got_db = device_new(n->weights, n->width), *dy = device_put(n->narrow, n->dy, all);
     void *dsum = has_dsum ? device_put(c, n->dsum, all) : NULL, *x = device_put(c, n->sum, all);
-    void *weight = device_put(c, n->weight, n->width);
+    void *weight = device_put(n->weights, n->weight, n->width);
     float *mean = device_put_floats(n->mean, n->rows), *rstd = device_put_floats(n->rstd, n->rows);
     if (centered) {
         kernel_layernorm_backward_f32(dx, dw, db, n->dy, n->sum, n->mean, n->rstd, n->weight,
                                       n->rows, n->width);
         DEVICE_OK(kernel_cuda_layernorm_backward(device_lane, got_dx, got_dw, got_db, dsum, dy, x,
                                                  mean, rstd, weight, &norm));
-        device_close("dbias", c, got_db, db, n->width, 1e-6, 1e-5);
+        device_close("dbias", n->weights, got_db, db, n->width, 1e-6, 1e-5);
     } else {
         kernel_rmsnorm_backward_f32(dx, dw, n->dy, n->sum, n->rstd, n->weight, n->rows, n->width);
         DEVICE_OK(kernel_cuda_rmsnorm_backward(device_lane, got_dx, got_dw, dsum, dy, x, rstd,
@@ -166,7 +174,7 @@ static void norm_backward(const DeviceCase *c, const Norm *n, bool centered, boo
         kernel_add_inplace_f32(dx, n->dsum, all);
     }
     device_close("dx", c, got_dx, dx, all, 1e-5, 2e-5);
-    device_close("dweight", c, got_dw, dw, n->width, 2e-6, 2e-5);
+    device_close("dweight", n->weights, got_dw, dw, n->width, 2e-6, 2e-5);
 }
 
 static void test_norms(const DeviceCase *c) {
@@ -196,20 +204,22 @@ static void test_wide_norms(void) {
     }
 }
 
-/* All in fp32, but what comes into a sum and what is made of it in 16 bits. The widest rows are
- * held forward alone. */
+/* Beside fp32, 16 bits: what comes into a sum and what is made of it, or all rows, beside weights
+ * in fp32. Of the first kind the widest rows are held forward alone. */
 static void test_norms_of_two_types(const DeviceCase *c) {
     static const size_t sizes[][2] = {{540, 1040}, {270, 2080}};
     DeviceCase wide = {KERNEL_CUDA_F32, c->shift, 0};
-    for (unsigned way = 0; way < 4 * (G_N_ELEMENTS(shapes) + G_N_ELEMENTS(sizes)); way++) {
-        bool centered = way & 1, more = way & 2, is_wide = way / 4 >= G_N_ELEMENTS(shapes);
-        const size_t *size = is_wide ? sizes[way / 4 - G_N_ELEMENTS(shapes)] : shapes[way / 4];
+    for (unsigned way = 0; way < 8 * (G_N_ELEMENTS(shapes) + G_N_ELEMENTS(sizes)); way++) {
+        bool centered = way & 1, more = way & 2, of_rows = way & 4;
+        bool is_wide = way / 8 >= G_N_ELEMENTS(shapes);
+        const size_t *size = is_wide ? sizes[way / 8 - G_N_ELEMENTS(shapes)] : shapes[way / 8];
+        const DeviceCase *x = of_rows ? c : &wide;
         if ((centered && size[1] == 1) || c->type == KERNEL_CUDA_F32 || (is_wide && c->shift)) {
             continue;
         }
-        g_auto(Norm) norm = new_norm_of_two(&wide, c, size[0], size[1], more);
-        norm_forward(&wide, &norm, centered, more);
-        norm_backward(&wide, &norm, centered, more);
+        g_auto(Norm) norm = new_norm_of_types(x, c, &wide, size[0], size[1], more);
+        norm_forward(x, &norm, centered, more);
+        norm_backward(x, &norm, centered, more);
     }
 }
 

@@ -24,10 +24,14 @@ static KernelCudaFault copy_wide(const ExecTask *t, KernelCuda *k, unsigned narr
 
 static KernelCudaFault add(const ExecTask *t, KernelCuda *k) {
     gpointer *p = t->pointers;
+    size_t n = dim(t, ADD_N), nb = dim(t, ADD_NB);
     unsigned narrow;
+    if (nb != n) {
+        return kernel_cuda_add_row(k, p[ADD_Y], p[ADD_A], p[ADD_B], n, nb, type_at(t, ADD_A),
+                                   type_at(t, ADD_B));
+    }
     if (!widens(t, &narrow)) {
-        return kernel_cuda_add(k, p[ADD_Y], p[ADD_A], p[ADD_B], dim(t, ADD_N), dim(t, ADD_NB),
-                               type_at(t, ADD_A));
+        return kernel_cuda_add(k, p[ADD_Y], p[ADD_A], p[ADD_B], n, nb, type_at(t, ADD_A));
     }
     KernelCudaFault fault = copy_wide(t, k, narrow);
     return fault ? fault

@@ -115,43 +115,50 @@ static bool is_scale(PlanOpKind kind, const char *slot) {
             g_str_equal(slot, "row") || g_str_equal(slot, "column"));
 }
 
-/* What was made in 16 bits meets fp32: a product under autocast hidden states, rows of experts
- * their weights. With a column only the matrix may be the narrower one, with a row only the row:
- * weights of a norm that scales in fp32, as OLMo 2's. */
+/* What was made in 16 bits meets fp32: a product under autocast hidden states, a norm's weight, or
+ * what attention's scores get; rows of experts their weights; what is not turned of a head the
+ * rest. With a column or a bias only the matrix may be the narrower one, with columns only those
+ * behind. */
 static bool widens(const PlanRole *role, const PlanOp *op) {
-    const int64_t *d = plan_op_dims(role, op);
-    bool by_row = op->kind == PLAN_OP_MUL_ROW, by_column = op->kind == PLAN_OP_MUL_COLUMN;
-    bool is_mixed = (op->kind == PLAN_OP_ADD && d[ADD_N] == d[ADD_NB]) || op->kind == PLAN_OP_MUL ||
-                    by_row || by_column;
+    PlanOpKind kind = (PlanOpKind)op->kind;
+    bool first_may_be = kind != PLAN_OP_JOIN_COLUMNS;
+    bool second_may_be = kind != PLAN_OP_MUL_COLUMN && kind != PLAN_OP_BIAS_ADD;
+    bool is_mixed = kind == PLAN_OP_ADD || kind == PLAN_OP_MUL || kind == PLAN_OP_MUL_ROW ||
+                    !first_may_be || !second_may_be;
     bool is_wide[3];
     for (unsigned i = 0; is_mixed && i < G_N_ELEMENTS(is_wide); i++) {
         is_wide[i] = role->buffers[plan_op_buffer(role, op, i)].dtype == PLAN_FP32;
     }
     return is_mixed && is_wide[2] &&
-           (by_row      ? is_wide[0]
-            : by_column ? is_wide[1]
-                        : is_wide[0] || is_wide[1]);
+           ((second_may_be && is_wide[0]) || (first_may_be && is_wide[1]));
 }
 
-/* A norm of fp32 under autocast: a product's share of the sum that is normed, and what is made of
- * it, may be of 16 bits. */
-static bool norms_wide(const PlanRole *role, const PlanOp *op) {
-    static const char *const may_be_narrow[] = {"r", "y", "dy", NULL};
+/* Whether a norm's operands are in fp32, but those of these names, which are all of one type. */
+static bool are_fp32_but(const char *const *names, const PlanRole *role, const PlanOp *op) {
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
-    int narrow = -1;
-    for (uint32_t i = 0; i < op->n_operands && is_norm((PlanOpKind)op->kind); i++) {
+    int theirs = -1;
+    for (uint32_t i = 0; i < op->n_operands; i++) {
         uint32_t buffer = plan_op_buffer(role, op, i);
         if (buffer == PLAN_NONE) {
             continue;
         }
         int mine = role->buffers[buffer].dtype;
-        bool is_free = g_strv_contains(may_be_narrow, info->slots[i].name);
-        if (is_free ? narrow >= 0 && mine != narrow : mine != PLAN_FP32) {
+        bool is_free = g_strv_contains(names, info->slots[i].name);
+        if (is_free ? theirs >= 0 && mine != theirs : mine != PLAN_FP32) {
             return false;
         }
-        narrow = is_free ? mine : narrow;
+        theirs = is_free ? mine : theirs;
     }
-    return is_norm((PlanOpKind)op->kind);
+    return true;
+}
+
+/* A norm under autocast. Of fp32: a product's share of the sum that is normed, and what is made of
+ * it, may be of 16 bits. Of a product's 16 bits: all rows are, beside weights in fp32. */
+static bool norms_wide(const PlanRole *role, const PlanOp *op) {
+    static const char *const made[] = {"r", "y", "dy", NULL};
+    static const char *const rows[] = {"x", "a", "r", "sum", "y", "dy", "dx", "dsum", NULL};
+    return is_norm((PlanOpKind)op->kind) &&
+           (are_fp32_but(made, role, op) || are_fp32_but(rows, role, op));
 }
 
 /* Heads that lie one behind the other, cast on the way into rows of tokens. */

@@ -65,7 +65,8 @@ static KernelCudaFault join_heads(const ExecTask *t, KernelCuda *k) {
     KernelCudaPart shared = {t->pointers[JOIN_HEADS_B], dim(t, JOIN_HEADS_B_COLS),
                              dim(t, JOIN_HEADS_B_COLS), dim(t, JOIN_HEADS_EACH)};
     return kernel_cuda_join_columns(k, t->pointers[JOIN_HEADS_Y], &own, &shared,
-                                    dim(t, JOIN_HEADS_ROWS), type_at(t, JOIN_HEADS_A));
+                                    type_at(t, JOIN_HEADS_B), dim(t, JOIN_HEADS_ROWS),
+                                    type_at(t, JOIN_HEADS_A));
 }
 
 KernelCudaFault exec_cuda_latent(const ExecTask *t, KernelCuda *k) {

@@ -21,15 +21,18 @@ static KernelCudaFault linear_parts(const ExecTask *t, KernelCuda *k) {
     return fault;
 }
 
-/* x: what is normed; y: what may be narrower than that, as a product's share of a sum is. */
-static KernelCudaNorm norm_of(const ExecTask *t, PlanSlotNumber x, PlanSlotNumber y) {
+/* x: what is normed; y: what may be narrower than that, as a product's share of a sum is; w: the
+ * weight, which may be wider. */
+static KernelCudaNorm norm_of(const ExecTask *t, PlanSlotNumber x, PlanSlotNumber y,
+                              PlanSlotNumber w) {
     bool forward = plan_op_info((PlanOpKind)t->op->kind)->n_attrs == 1;
     return (KernelCudaNorm){dim(t, LAYERNORM_ROWS),
                             dim(t, LAYERNORM_WIDTH),
                             forward ? (float)attr(t, LAYERNORM_EPS) : 0,
                             type_at(t, x),
                             0,
-                            type_at(t, y)};
+                            type_at(t, y),
+                            t->pointers[w] && type_at(t, w) == KERNEL_CUDA_F32};
 }
 
 static KernelCudaFault norm(const ExecTask *t, KernelCuda *k) {
@@ -37,33 +40,34 @@ static KernelCudaFault norm(const ExecTask *t, KernelCuda *k) {
     KernelCudaNorm shape;
     switch ((ExecNormOp)t->op->kind) {
     case PLAN_OP_LAYERNORM:
-        shape = norm_of(t, LAYERNORM_X, LAYERNORM_Y);
+        shape = norm_of(t, LAYERNORM_X, LAYERNORM_Y, LAYERNORM_W);
         return kernel_cuda_layernorm_forward(k, NULL, p[LAYERNORM_Y], p[LAYERNORM_MEAN],
                                              p[LAYERNORM_RSTD], p[LAYERNORM_X], NULL,
                                              p[LAYERNORM_W], p[LAYERNORM_B], &shape);
     case PLAN_OP_ADD_LAYERNORM:
-        shape = norm_of(t, ADD_LAYERNORM_A, ADD_LAYERNORM_Y);
+        shape = norm_of(t, ADD_LAYERNORM_A, ADD_LAYERNORM_Y, ADD_LAYERNORM_W);
         return kernel_cuda_layernorm_forward(k, p[ADD_LAYERNORM_SUM], p[ADD_LAYERNORM_Y],
                                              p[ADD_LAYERNORM_MEAN], p[ADD_LAYERNORM_RSTD],
                                              p[ADD_LAYERNORM_A], p[ADD_LAYERNORM_R],
                                              p[ADD_LAYERNORM_W], p[ADD_LAYERNORM_C], &shape);
     case PLAN_OP_RMSNORM:
-        shape = norm_of(t, RMSNORM_X, RMSNORM_Y);
+        shape = norm_of(t, RMSNORM_X, RMSNORM_Y, RMSNORM_W);
         return kernel_cuda_rmsnorm_forward(k, NULL, p[RMSNORM_Y], p[RMSNORM_RSTD], p[RMSNORM_X],
                                            NULL, p[RMSNORM_W], &shape);
     case PLAN_OP_ADD_RMSNORM:
-        shape = norm_of(t, ADD_RMSNORM_A, ADD_RMSNORM_Y);
+        shape = norm_of(t, ADD_RMSNORM_A, ADD_RMSNORM_Y, ADD_RMSNORM_W);
         return kernel_cuda_rmsnorm_forward(k, p[ADD_RMSNORM_SUM], p[ADD_RMSNORM_Y],
                                            p[ADD_RMSNORM_RSTD], p[ADD_RMSNORM_A], p[ADD_RMSNORM_R],
                                            p[ADD_RMSNORM_W], &shape);
     case PLAN_OP_LAYERNORM_BACKWARD:
-        shape = norm_of(t, LAYERNORM_BACKWARD_X, LAYERNORM_BACKWARD_DY);
+        shape = norm_of(t, LAYERNORM_BACKWARD_X, LAYERNORM_BACKWARD_DY, LAYERNORM_BACKWARD_W);
         return kernel_cuda_layernorm_backward(
             k, p[LAYERNORM_BACKWARD_DX], p[LAYERNORM_BACKWARD_DW], p[LAYERNORM_BACKWARD_DB], NULL,
             p[LAYERNORM_BACKWARD_DY], p[LAYERNORM_BACKWARD_X], p[LAYERNORM_BACKWARD_MEAN],
             p[LAYERNORM_BACKWARD_RSTD], p[LAYERNORM_BACKWARD_W], &shape);
     case PLAN_OP_ADD_LAYERNORM_BACKWARD:
-        shape = norm_of(t, ADD_LAYERNORM_BACKWARD_SUM, ADD_LAYERNORM_BACKWARD_DY);
+        shape = norm_of(t, ADD_LAYERNORM_BACKWARD_SUM, ADD_LAYERNORM_BACKWARD_DY,
+                        ADD_LAYERNORM_BACKWARD_W);
         return kernel_cuda_layernorm_backward(
             k, p[ADD_LAYERNORM_BACKWARD_DX], p[ADD_LAYERNORM_BACKWARD_DW],
             p[ADD_LAYERNORM_BACKWARD_DC], p[ADD_LAYERNORM_BACKWARD_DSUM],
@@ -71,12 +75,13 @@ static KernelCudaFault norm(const ExecTask *t, KernelCuda *k) {
             p[ADD_LAYERNORM_BACKWARD_MEAN], p[ADD_LAYERNORM_BACKWARD_RSTD],
             p[ADD_LAYERNORM_BACKWARD_W], &shape);
     case PLAN_OP_RMSNORM_BACKWARD:
-        shape = norm_of(t, RMSNORM_BACKWARD_X, RMSNORM_BACKWARD_DY);
+        shape = norm_of(t, RMSNORM_BACKWARD_X, RMSNORM_BACKWARD_DY, RMSNORM_BACKWARD_W);
         return kernel_cuda_rmsnorm_backward(
             k, p[RMSNORM_BACKWARD_DX], p[RMSNORM_BACKWARD_DW], NULL, p[RMSNORM_BACKWARD_DY],
             p[RMSNORM_BACKWARD_X], p[RMSNORM_BACKWARD_RSTD], p[RMSNORM_BACKWARD_W], &shape);
     case PLAN_OP_ADD_RMSNORM_BACKWARD:
-        shape = norm_of(t, ADD_RMSNORM_BACKWARD_SUM, ADD_RMSNORM_BACKWARD_DY);
+        shape =
+            norm_of(t, ADD_RMSNORM_BACKWARD_SUM, ADD_RMSNORM_BACKWARD_DY, ADD_RMSNORM_BACKWARD_W);
         return kernel_cuda_rmsnorm_backward(
             k, p[ADD_RMSNORM_BACKWARD_DX], p[ADD_RMSNORM_BACKWARD_DW], p[ADD_RMSNORM_BACKWARD_DSUM],
             p[ADD_RMSNORM_BACKWARD_DY], p[ADD_RMSNORM_BACKWARD_SUM], p[ADD_RMSNORM_BACKWARD_RSTD],

@@ -51,9 +51,10 @@ KernelCudaFault exec_cuda_masks(const ExecTask *t, KernelCuda *k) {
         return kernel_cuda_embedding_forward(k, p[BIAS_Y], p[BIAS_W], p[BIAS_INDEX], dim(t, BIAS_N),
                                              dim(t, BIAS_LIMIT), dim(t, BIAS_HEADS), type);
     case PLAN_OP_BIAS_ADD:
-        return kernel_cuda_bias_add(k, p[BIAS_ADD_Y], p[BIAS_ADD_X], p[BIAS_ADD_BIAS],
+        return kernel_cuda_bias_add(k, p[BIAS_ADD_Y], p[BIAS_ADD_X], type, p[BIAS_ADD_BIAS],
                                     dim(t, BIAS_ADD_BATCH), dim(t, BIAS_ADD_HEADS),
-                                    dim(t, BIAS_ADD_ROWS) * dim(t, BIAS_ADD_COLS), type);
+                                    dim(t, BIAS_ADD_ROWS) * dim(t, BIAS_ADD_COLS),
+                                    type_at(t, BIAS_ADD_Y));
     case PLAN_OP_BIAS_BACKWARD:
         return kernel_cuda_bias_backward(k, p[BIAS_BACKWARD_DW], p[BIAS_BACKWARD_DY],
                                          p[BIAS_BACKWARD_INDEX], dim(t, BIAS_BACKWARD_N),

@@ -61,14 +61,14 @@ static KernelCudaFault times_columns(const ExecTask *t, KernelCuda *k) {
 }
 
 static KernelCudaFault join_columns(const ExecTask *t, KernelCuda *k) {
-    KernelCudaType type = type_at(t, JOIN_COLUMNS_A);
+    KernelCudaType b_type = type_at(t, JOIN_COLUMNS_B);
     const char *b = t->pointers[JOIN_COLUMNS_B];
     KernelCudaPart one = {t->pointers[JOIN_COLUMNS_A], dim(t, JOIN_COLUMNS_A_COLS),
                           dim(t, JOIN_COLUMNS_A_COLS), 1};
-    KernelCudaPart other = {b + dim(t, JOIN_COLUMNS_FROM) * kernel_cuda_type_bytes(type),
+    KernelCudaPart other = {b + dim(t, JOIN_COLUMNS_FROM) * kernel_cuda_type_bytes(b_type),
                             dim(t, JOIN_COLUMNS_B_COLS), dim(t, JOIN_COLUMNS_WIDTH), 1};
-    return kernel_cuda_join_columns(k, t->pointers[JOIN_COLUMNS_Y], &one, &other,
-                                    dim(t, JOIN_COLUMNS_ROWS), type);
+    return kernel_cuda_join_columns(k, t->pointers[JOIN_COLUMNS_Y], &one, &other, b_type,
+                                    dim(t, JOIN_COLUMNS_ROWS), type_at(t, JOIN_COLUMNS_A));
 }
 
 KernelCudaFault exec_cuda_rotation(const ExecTask *t, KernelCuda *k) {

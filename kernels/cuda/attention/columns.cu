@@ -66,6 +66,23 @@ __global__ void __launch_bounds__(THREADS) join_kernel(U *y, Part<U> a, Part<U> 
         [&](I i, const U &moved) { y[i] = moved; });
 }
 
+/* Likewise of numbers, those of b narrower: n pieces of V, the 16 bytes of b's that are asked for
+ * at a time. */
+template <typename T, typename S, int V, typename I>
+__global__ void __launch_bounds__(THREADS) join_wide_kernel(T *y, Part<T> a, Part<S> b, I n) {
+    I a_cols = (I)a.cols, pieces = (a_cols + (I)b.cols) / V, each = (I)b.each;
+    FOR_WORK(I, i, n) {
+        I row = i / pieces, j = (i - row * pieces) * V;
+        float x[V];
+        if (j < a_cols) {
+            load<V>(x, a.x + (size_t)row * a.row + j);
+        } else {
+            load<V>(x, b.x + (size_t)(row / each) * b.row + (j - a_cols));
+        }
+        store<V>(y + (size_t)i * V, x);
+    }
+}
+
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     pick_kernel(T *y, const T *x, const int64_t *index, size_t n, size_t cols, size_t k,
@@ -117,8 +134,22 @@ KernelCudaFault times(KernelCuda *lane, const char *name, void *y, KernelCudaTyp
     });
 }
 
-template <typename U> Part<U> part_of(const KernelCudaPart *part, size_t per) {
+template <typename U> Part<U> part_of(const KernelCudaPart *part, size_t per = 1) {
     return Part<U>{(const U *)part->x, part->cols / per, part->row / per, part->each};
+}
+
+template <typename S>
+KernelCudaFault join_wide(KernelCuda *lane, float *y, const KernelCudaPart *a,
+                          const KernelCudaPart *b, size_t rows) {
+    return in_pieces<VECTOR<float, S>>(
+        a->cols | a->row | b->cols | b->row, (uintptr_t)y | (uintptr_t)a->x | (uintptr_t)b->x,
+        rows * (a->cols + b->cols), [&](auto count, auto index) {
+            constexpr int V = decltype(count)::value;
+            size_t n = rows * (a->cols + b->cols) / V;
+            return launch_for(lane, "join_columns", n,
+                              join_wide_kernel<float, S, V, decltype(index)>, y, part_of<float>(a),
+                              part_of<S>(b), n);
+        });
 }
 
 } // namespace
@@ -152,8 +183,13 @@ KernelCudaFault kernel_cuda_put_columns(KernelCuda *lane, void *y, const void *x
 }
 
 KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const KernelCudaPart *a,
-                                         const KernelCudaPart *b, size_t rows,
-                                         KernelCudaType type) {
+                                         const KernelCudaPart *b, KernelCudaType b_type,
+                                         size_t rows, KernelCudaType type) {
+    if (b_type != type) {
+        return b_type == KERNEL_CUDA_BF16  ? join_wide<__nv_bfloat16>(lane, (float *)y, a, b, rows)
+               : b_type == KERNEL_CUDA_F16 ? join_wide<__half>(lane, (float *)y, a, b, rows)
+                                           : kernel_cuda_fault("columns of fp32 behind 16 bits");
+    }
     uintptr_t all = (uintptr_t)y | (uintptr_t)a->x | (uintptr_t)b->x |
                     (a->cols | a->row | b->cols | b->row) * kernel_cuda_type_bytes(type);
     return with_unit(type, all, [&](auto unit, size_t per) {

@@ -27,9 +27,10 @@ typedef struct {
     size_t each; /* rows of a result that share one of these; of the first part 1 */
 } KernelCudaPart;
 
-/* y[rows, a's cols + b's cols] = a's columns, then b's. */
+/* y[rows, a's cols + b's cols] = a's columns, then b's, which may be of 16 bits beside type F32. */
 KernelCudaFault kernel_cuda_join_columns(KernelCuda *lane, void *y, const KernelCudaPart *a,
-                                         const KernelCudaPart *b, size_t rows, KernelCudaType type);
+                                         const KernelCudaPart *b, KernelCudaType b_type,
+                                         size_t rows, KernelCudaType type);
 
 /* y[r, j] = x[r, index[r, j]], k of a row's cols; and dx[r, c] = the sum, in the order of j, of the
  * dy[r, j] whose index[r, j] is c. A bad index gives 0. */

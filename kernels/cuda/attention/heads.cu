@@ -174,9 +174,9 @@ __global__ void __launch_bounds__(THREADS) to_bias_kernel(T *y, const uint8_t *m
 
 /* A position's biases of neighbouring heads lie side by side: a thread has HEADS_AT_ONCE of them in
  * registers, and takes them to each sequence, where neighbouring threads' numbers lie so. */
-template <typename T>
+template <typename T, typename S>
 __global__ void __launch_bounds__(THREADS, 4)
-    bias_add_kernel(T *y, const T *x, const T *bias, size_t batch, size_t heads, size_t n) {
+    bias_add_kernel(T *y, const S *x, const T *bias, size_t batch, size_t heads, size_t n) {
     size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     size_t first = (size_t)blockIdx.y * HEADS_AT_ONCE;
     unsigned here = (unsigned)min(heads - first, (size_t)HEADS_AT_ONCE);
@@ -189,8 +189,9 @@ __global__ void __launch_bounds__(THREADS, 4)
         by[h] = h < here ? widen(bias[i * heads + first + h]) : 0.0f;
     }
     for (size_t b = 0, at = first * n + i; b < batch; b++, at += heads * n) {
-        const T *from = x + at;
-        T *to = y + at, raw[HEADS_AT_ONCE];
+        const S *from = x + at;
+        T *to = y + at;
+        S raw[HEADS_AT_ONCE];
 #pragma unroll
         for (unsigned h = 0; h < HEADS_AT_ONCE && h < here; h++, from += n) {
             raw[h] = *from;
@@ -332,16 +333,18 @@ KernelCudaFault kernel_cuda_positive_mask(KernelCuda *lane, uint8_t *mask, const
     return launch_for(lane, "positive_mask", n, positive_kernel, mask, x, n);
 }
 
-KernelCudaFault kernel_cuda_bias_add(KernelCuda *lane, void *y, const void *x, const void *bias,
-                                     size_t batch, size_t heads, size_t n, KernelCudaType type) {
+KernelCudaFault kernel_cuda_bias_add(KernelCuda *lane, void *y, const void *x,
+                                     KernelCudaType x_type, const void *bias, size_t batch,
+                                     size_t heads, size_t n, KernelCudaType type) {
     if (!batch || !heads || !n) {
         return NULL;
     }
-    return with_type(type, [&](auto t) {
+    return with_narrower(type, x_type, [&](auto t, auto s) {
         using T = decltype(t);
+        using S = decltype(s);
         return launch(
-            lane, "bias_add", bias_add_kernel<T>,
+            lane, "bias_add", bias_add_kernel<T, S>,
             dim3(block_each(divide_up(n, THREADS)), (unsigned)divide_up(heads, HEADS_AT_ONCE)),
-            dim3(THREADS), 0, (T *)y, (const T *)x, (const T *)bias, batch, heads, n);
+            dim3(THREADS), 0, (T *)y, (const S *)x, (const T *)bias, batch, heads, n);
     });
 }

@@ -59,10 +59,11 @@ KernelCudaFault kernel_cuda_at_most_i64(KernelCuda *lane, int64_t *out, const in
                                         int64_t limit);
 KernelCudaFault kernel_cuda_positive_mask(KernelCuda *lane, uint8_t *mask, const int64_t *x,
                                           size_t n);
-/* y[b, h, i] = x[b, h, i] + bias[i, h], for x[batch, heads, n]; y may alias x. The lookup of the
- * bias and its gradient: rows/embedding.h. */
-KernelCudaFault kernel_cuda_bias_add(KernelCuda *lane, void *y, const void *x, const void *bias,
-                                     size_t batch, size_t heads, size_t n, KernelCudaType type);
+/* y[b, h, i] = x[b, h, i] + bias[i, h], for x[batch, heads, n]; y may alias x. Beside type F32 x
+ * may be of 16 bits. The lookup of the bias and its gradient: rows/embedding.h. */
+KernelCudaFault kernel_cuda_bias_add(KernelCuda *lane, void *y, const void *x,
+                                     KernelCudaType x_type, const void *bias, size_t batch,
+                                     size_t heads, size_t n, KernelCudaType type);
 
 #ifdef __cplusplus
 }

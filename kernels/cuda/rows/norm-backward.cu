@@ -23,13 +23,13 @@ enum {
 
 /* ---- held ----------------------------------------------------------------------------------- */
 
-template <typename T, typename S, bool CENTERED, int N>
-__global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T, S> b) {
-    BackwardHeld<T, S, CENTERED, N> held;
+template <typename T, typename S, typename W, bool CENTERED, int N>
+__global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T, S, W> b) {
+    BackwardHeld<T, S, W, CENTERED, N> held;
     float inverse = 1.0f / (float)b.width;
     unsigned turn = 0;
     held.begin(b);
-    size_t start = blockIdx.x * b.width + Held<T, S>::column(0), step = gridDim.x * b.width;
+    size_t start = blockIdx.x * b.width + Held<T, S, W>::column(0), step = gridDim.x * b.width;
     held.now.get(b, blockIdx.x, start); /* there are no more blocks than rows */
     for (size_t row = blockIdx.x; row < b.rows; row += gridDim.x, start += step) {
         float sum_g = 0, sum_gh = 0, rstd = held.now.rstd;
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(ROW_THREADS) backward_held_kernel(Backward<T, 
 /* ---- narrow --------------------------------------------------------------------------------- */
 
 /* What the block's threads have of each column, added up over its rows of threads, in order. */
-template <int V, int KINDS, typename T, typename S>
-__device__ void put_narrow_sums(const Backward<T, S> &b, const float (&sums)[KINDS][V],
+template <int V, int KINDS, typename T, typename S, typename W>
+__device__ void put_narrow_sums(const Backward<T, S, W> &b, const float (&sums)[KINDS][V],
                                 float (&columns)[KINDS][V * THREADS]) {
 #pragma unroll
     for (int i = 0; i < KINDS * V; i++) {
@@ -71,16 +71,18 @@ __device__ void put_narrow_sums(const Backward<T, S> &b, const float (&sums)[KIN
 
 /* A row to blockDim.x lanes of a warp, a power of two, each with one piece or none; blockDim.y rows
  * to a block at once. */
-template <typename T, typename S, bool CENTERED>
-__global__ void __launch_bounds__(THREADS, NARROW_BLOCKS - (sizeof(T) != sizeof(S)))
-    backward_narrow_kernel(Backward<T, S> b) {
-    using H = Held<T, S>;
+template <typename T, typename S, typename W, bool CENTERED>
+__global__ void __launch_bounds__(THREADS, NARROW_BLOCKS - (sizeof(T) != sizeof(S) ||
+                                                            (CENTERED && sizeof(T) != sizeof(W))))
+    backward_narrow_kernel(Backward<T, S, W> b) {
+    using H = Held<T, S, W>;
     constexpr int V = H::V, KINDS = CENTERED ? 2 : 1;
     BLOCK_SHARED(float[KINDS][V * THREADS], columns);
     float sums[KINDS][V] = {}, inverse = 1.0f / (float)b.width;
-    BackwardRow<T, S, CENTERED, 1> now = {}, next = {};
+    BackwardRow<T, S, W, CENTERED, 1> now = {}, next = {};
     bool has = H::has(0, b.width);
-    typename H::Piece w = b.weight && has ? H::get(b.weight + H::column(0)) : H::all(1);
+    typename H::Weight w =
+        b.weight && has ? H::get(b.weight + H::column(0)) : H::template all<W>(1);
     size_t step = (size_t)gridDim.x * blockDim.y, row = first_row();
     auto at = [&](size_t of) { return of * b.width + H::column(0); };
     if (row < b.rows) {
@@ -88,7 +90,7 @@ __global__ void __launch_bounds__(THREADS, NARROW_BLOCKS - (sizeof(T) != sizeof(
     }
     for (; row - threadIdx.y < b.rows; row += step) { /* all lanes take part in sums */
         bool inside = has && row < b.rows;
-        typename H::Piece more = H::all(0);
+        typename H::Piece more = H::template all<T>(0);
         float g[V] = {}, h[V] = {}, sum_g = 0, sum_gh = 0;
         if (row + step < b.rows) {
             next.get(b, row + step, at(row + step));
@@ -131,8 +133,8 @@ __global__ void __launch_bounds__(THREADS, NARROW_BLOCKS - (sizeof(T) != sizeof(
 
 /* ---- streamed ------------------------------------------------------------------------------- */
 
-template <typename T, typename S, bool CENTERED>
-__global__ void __launch_bounds__(ROW_THREADS) backward_streamed_kernel(Backward<T, S> b) {
+template <typename T, typename S, typename W, bool CENTERED>
+__global__ void __launch_bounds__(ROW_THREADS) backward_streamed_kernel(Backward<T, S, W> b) {
     size_t row = blockIdx.x, start = row * b.width;
     const T *x = b.x + row * b.x_row;
     float mean = CENTERED ? b.mean[row] : 0.0f, rstd = b.rstd[row], sum_g = 0, sum_gh = 0;
@@ -153,8 +155,8 @@ __global__ void __launch_bounds__(ROW_THREADS) backward_streamed_kernel(Backward
 
 /* The sums of columns alone: block (c, p) takes every gridDim.y-th row, a column a thread. Before
  * the kernel above, which may write dx over dy. */
-template <typename T, typename S, bool CENTERED>
-__global__ void __launch_bounds__(THREADS) columns_streamed_kernel(Backward<T, S> b) {
+template <typename T, typename S, typename W, bool CENTERED>
+__global__ void __launch_bounds__(THREADS) columns_streamed_kernel(Backward<T, S, W> b) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     float dweight = 0, dbias = 0;
     if (i >= b.width) {
@@ -203,11 +205,11 @@ size_t room_of(const KernelCuda *lane) {
 
 /* The shared-memory limit is an attribute of the kernel, not of a launch; it is always set to one
  * value, so that concurrent lanes cannot lower it for each other. */
-template <typename T, typename S, bool CENTERED, int N>
-KernelCudaFault backward_held(KernelCuda *lane, const char *name, const Backward<T, S> &b,
+template <typename T, typename S, typename W, bool CENTERED, int N>
+KernelCudaFault backward_held(KernelCuda *lane, const char *name, const Backward<T, S, W> &b,
                               unsigned blocks, unsigned threads) {
     typedef BackwardSums<T, S, CENTERED, N> Sums;
-    auto kernel = backward_held_kernel<T, S, CENTERED, N>;
+    auto kernel = backward_held_kernel<T, S, W, CENTERED, N>;
     size_t most = Sums::shared_bytes(ROW_THREADS), room = room_of(lane);
     if (Sums::SHARED) {
         KERNEL_CUDA_TRY(allow_shared(lane, kernel, most < room ? most : room));
@@ -217,47 +219,48 @@ KernelCudaFault backward_held(KernelCuda *lane, const char *name, const Backward
 
 /* Whether a block may have as much shared memory as the widest rows need: GPUs of sm_80 and sm_90
  * do, some between them do not. */
-template <typename T, typename S, bool CENTERED>
+template <typename T, typename S, typename W, bool CENTERED>
 bool has_room(const KernelCuda *lane, const HeldShape &shape) {
     return shape.items < ITEMS ||
            BackwardSums<T, S, CENTERED, ITEMS>::shared_bytes(shape.threads) <= room_of(lane);
 }
 
-template <typename T, typename S, bool CENTERED>
-KernelCudaFault backward_streamed(KernelCuda *lane, const char *name, const Backward<T, S> &b,
+template <typename T, typename S, typename W, bool CENTERED>
+KernelCudaFault backward_streamed(KernelCuda *lane, const char *name, const Backward<T, S, W> &b,
                                   unsigned blocks) {
     if (b.dweight || b.dbias) {
-        KERNEL_CUDA_TRY(launch(lane, name, columns_streamed_kernel<T, S, CENTERED>,
+        KERNEL_CUDA_TRY(launch(lane, name, columns_streamed_kernel<T, S, W, CENTERED>,
                                dim3(block_each(divide_up(b.width, THREADS)), blocks), dim3(THREADS),
                                0, b));
     }
-    return b.dx ? launch(lane, name, backward_streamed_kernel<T, S, CENTERED>,
+    return b.dx ? launch(lane, name, backward_streamed_kernel<T, S, W, CENTERED>,
                          dim3(block_each(b.rows)), dim3(streamed_threads(b.width)), 0, b)
                 : NULL;
 }
 
-template <typename T, typename S, bool CENTERED>
-KernelCudaFault backward_by_shape(KernelCuda *lane, const char *name, const Backward<T, S> &b,
+template <typename T, typename S, typename W, bool CENTERED>
+KernelCudaFault backward_by_shape(KernelCuda *lane, const char *name, const Backward<T, S, W> &b,
                                   unsigned blocks, const HeldShape &shape) {
     if (shape.rows > 1) {
-        return launch(lane, name, backward_narrow_kernel<T, S, CENTERED>, dim3(blocks),
+        return launch(lane, name, backward_narrow_kernel<T, S, W, CENTERED>, dim3(blocks),
                       dim3(shape.threads, shape.rows), 0, b);
     }
-    return shape.items == 1 ? backward_held<T, S, CENTERED, 1>(lane, name, b, blocks, shape.threads)
+    return shape.items == 1
+               ? backward_held<T, S, W, CENTERED, 1>(lane, name, b, blocks, shape.threads)
            : shape.items == 2
-               ? backward_held<T, S, CENTERED, 2>(lane, name, b, blocks, shape.threads)
-               : backward_held<T, S, CENTERED, MOST_ITEMS<T, S>>(lane, name, b, blocks,
-                                                                 shape.threads);
+               ? backward_held<T, S, W, CENTERED, 2>(lane, name, b, blocks, shape.threads)
+               : backward_held<T, S, W, CENTERED, MOST_ITEMS<T, S>>(lane, name, b, blocks,
+                                                                    shape.threads);
 }
 
-template <typename T, typename S, bool CENTERED>
+template <typename T, typename S, typename W, bool CENTERED>
 KernelCudaFault backward(KernelCuda *lane, const char *name, void *dweight, void *dbias,
-                         Backward<T, S> b, KernelCudaType type) {
+                         Backward<T, S, W> b, KernelCudaType weight_type) {
     HeldShape shape = held_shape(b.width / VECTOR<T, S>);
     bool held = (b.width | b.x_row) % VECTOR<T, S> == 0 &&
                 b.width / VECTOR<T, S> <= ROW_THREADS * MOST_ITEMS<T, S> && aligned(b.dx) &&
                 aligned(b.dsum) && aligned(b.dy) && aligned(b.x) && aligned(b.weight) &&
-                has_room<T, S, CENTERED>(lane, shape);
+                has_room<T, S, W, CENTERED>(lane, shape);
     size_t most = held ? shape.most_blocks : BACKWARD_BLOCKS;
     size_t wanted = held ? divide_up(b.rows, shape.rows) : b.rows;
     unsigned blocks = (unsigned)(wanted < most ? wanted : most);
@@ -266,12 +269,13 @@ KernelCudaFault backward(KernelCuda *lane, const char *name, void *dweight, void
     KERNEL_CUDA_TRY(kernel_cuda_scratch(lane, 2 * part * sizeof(float), &scratch));
     b.dweight = dweight ? (float *)scratch : NULL;
     b.dbias = dbias ? (float *)scratch + part : NULL;
-    KERNEL_CUDA_TRY(held ? backward_by_shape<T, S, CENTERED>(lane, name, b, blocks, shape)
-                         : backward_streamed<T, S, CENTERED>(lane, name, b, blocks));
+    KERNEL_CUDA_TRY(held ? backward_by_shape<T, S, W, CENTERED>(lane, name, b, blocks, shape)
+                         : backward_streamed<T, S, W, CENTERED>(lane, name, b, blocks));
     if (dweight) {
-        KERNEL_CUDA_TRY(kernel_cuda_add_parts(lane, dweight, b.dweight, blocks, b.width, type));
+        KERNEL_CUDA_TRY(
+            kernel_cuda_add_parts(lane, dweight, b.dweight, blocks, b.width, weight_type));
     }
-    return dbias ? kernel_cuda_add_parts(lane, dbias, b.dbias, blocks, b.width, type) : NULL;
+    return dbias ? kernel_cuda_add_parts(lane, dbias, b.dbias, blocks, b.width, weight_type) : NULL;
 }
 
 } // namespace
@@ -283,14 +287,15 @@ KernelCudaFault kernel_cuda_layernorm_backward(KernelCuda *lane, void *dx, void 
     if (!norm->rows || !norm->width) {
         return NULL;
     }
-    return with_norm_types(norm, [&](auto t, auto s) {
+    return with_norm_types(norm, [&](auto t, auto s, auto w) {
         using T = decltype(t);
         using S = decltype(s);
-        return backward<T, S, true>(lane, "layernorm_backward", dweight, dbias,
-                                    {(T *)dx, NULL, NULL, (const T *)dsum, (const S *)dy,
-                                     (const T *)x, (const T *)weight, mean, rstd, norm->rows,
-                                     norm->width, row_of(norm)},
-                                    norm->type);
+        using W = decltype(w);
+        return backward<T, S, W, true>(lane, "layernorm_backward", dweight, dbias,
+                                       {(T *)dx, NULL, NULL, (const T *)dsum, (const S *)dy,
+                                        (const T *)x, (const W *)weight, mean, rstd, norm->rows,
+                                        norm->width, row_of(norm)},
+                                       weight_type_of(norm));
     });
 }
 
@@ -301,13 +306,14 @@ KernelCudaFault kernel_cuda_rmsnorm_backward(KernelCuda *lane, void *dx, void *d
     if (!norm->rows || !norm->width) {
         return NULL;
     }
-    return with_norm_types(norm, [&](auto t, auto s) {
+    return with_norm_types(norm, [&](auto t, auto s, auto w) {
         using T = decltype(t);
         using S = decltype(s);
-        return backward<T, S, false>(lane, "rmsnorm_backward", dweight, NULL,
-                                     {(T *)dx, NULL, NULL, (const T *)dsum, (const S *)dy,
-                                      (const T *)x, (const T *)weight, NULL, rstd, norm->rows,
-                                      norm->width, row_of(norm)},
-                                     norm->type);
+        using W = decltype(w);
+        return backward<T, S, W, false>(lane, "rmsnorm_backward", dweight, NULL,
+                                        {(T *)dx, NULL, NULL, (const T *)dsum, (const S *)dy,
+                                         (const T *)x, (const W *)weight, NULL, rstd, norm->rows,
+                                         norm->width, row_of(norm)},
+                                        weight_type_of(norm));
     });
 }

@@ -7,12 +7,13 @@
 namespace cu {
 
 /* What backward does, whoever holds its rows. */
-template <typename T, typename S> struct Backward {
+template <typename T, typename S, typename W> struct Backward {
     T *dx;
     float *dweight, *dbias; /* parts: [blocks, width]; may be NULL */
     const T *dsum;
     const S *dy;
-    const T *x, *weight;
+    const T *x;
+    const W *weight;
     const float *mean, *rstd;
     size_t rows, width, x_row;
 };
@@ -114,13 +115,13 @@ static __device__ void two_row_sums(float *x, float *y, unsigned turn) {
 }
 
 /* What this thread reads of a row, as it lies. */
-template <typename T, typename S, bool CENTERED, int N> struct BackwardRow {
-    using H = Held<T, S>;
+template <typename T, typename S, typename W, bool CENTERED, int N> struct BackwardRow {
+    using H = Held<T, S, W>;
     typename H::Narrow dy[N];
     typename H::Piece x[N];
     float mean, rstd;
     /* `at`: this thread's first element of it, in dy. */
-    __device__ void get(const Backward<T, S> &b, size_t row, size_t at) {
+    __device__ void get(const Backward<T, S, W> &b, size_t row, size_t at) {
         const T *from = b.x + row * b.x_row + H::column(0);
         mean = CENTERED ? b.mean[row] : 0.0f;
         rstd = b.rstd[row];
@@ -135,30 +136,31 @@ template <typename T, typename S, bool CENTERED, int N> struct BackwardRow {
 };
 
 /* What a thread holds while its block goes from row to row. */
-template <typename T, typename S, bool CENTERED, int N> struct BackwardHeld {
-    using H = Held<T, S>;
+template <typename T, typename S, typename W, bool CENTERED, int N> struct BackwardHeld {
+    using H = Held<T, S, W>;
     static constexpr int V = H::V;
     static constexpr bool KEEPS = sizeof(typename H::Piece[N]) < ITEMS * 16; /* beside two rows */
     typename BackwardSums<T, S, CENTERED, N>::Of sums;
-    typename H::Piece w[N], more[N];
-    BackwardRow<T, S, CENTERED, N> now, next;
+    typename H::Weight w[N];
+    typename H::Piece more[N];
+    BackwardRow<T, S, W, CENTERED, N> now, next;
 
-    static __device__ typename H::Piece get_weight(const Backward<T, S> &b, int k) {
-        return b.weight ? H::get(b.weight + H::column(k)) : H::all(1);
+    static __device__ typename H::Weight get_weight(const Backward<T, S, W> &b, int k) {
+        return b.weight ? H::get(b.weight + H::column(k)) : H::template all<W>(1);
     }
 
-    __device__ void begin(const Backward<T, S> &b) {
+    __device__ void begin(const Backward<T, S, W> &b) {
 #pragma unroll
         for (int k = 0; KEEPS && k < N; k++) {
             if (H::has(k, b.width)) {
                 w[k] = get_weight(b, k);
             }
-            more[k] = H::all(0);
+            more[k] = H::template all<T>(0);
         }
     }
 
     /* What else flows into the row, before it is waited for. */
-    __device__ void get_more(const Backward<T, S> &b, size_t start) {
+    __device__ void get_more(const Backward<T, S, W> &b, size_t start) {
         if (KEEPS && b.dsum && b.dx) {
 #pragma unroll
             for (int k = 0; k < N; k++) {
@@ -170,7 +172,7 @@ template <typename T, typename S, bool CENTERED, int N> struct BackwardHeld {
     }
 
     /* The row's part in the sums of columns, and this thread's in the row's sums. */
-    __device__ void add_up(const Backward<T, S> &b, float *sum_g, float *sum_gh) {
+    __device__ void add_up(const Backward<T, S, W> &b, float *sum_g, float *sum_gh) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (H::has(k, b.width)) {
@@ -194,7 +196,7 @@ template <typename T, typename S, bool CENTERED, int N> struct BackwardHeld {
     }
 
     /* dx = rstd g + (off - h slope), with h = (x - mean) rstd */
-    __device__ void put(const Backward<T, S> &b, size_t start, float off, float slope) {
+    __device__ void put(const Backward<T, S, W> &b, size_t start, float off, float slope) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (b.dx && H::has(k, b.width)) {
@@ -203,7 +205,8 @@ template <typename T, typename S, bool CENTERED, int N> struct BackwardHeld {
                 widen_raw(h, now.x[k]);
                 widen_raw(weight, KEEPS ? w[k] : get_weight(b, k));
                 if (!KEEPS) {
-                    more[k] = b.dsum ? H::get(b.dsum + start + H::offset(k)) : H::all(0);
+                    more[k] =
+                        b.dsum ? H::get(b.dsum + start + H::offset(k)) : H::template all<T>(0);
                 }
                 widen_raw(dx, more[k]);
 #pragma unroll
@@ -215,7 +218,7 @@ template <typename T, typename S, bool CENTERED, int N> struct BackwardHeld {
         }
     }
 
-    __device__ void put_sums(const Backward<T, S> &b) {
+    __device__ void put_sums(const Backward<T, S, W> &b) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (H::has(k, b.width)) {

@@ -16,13 +16,13 @@ enum {
 };
 
 /* What forward reads and writes. */
-template <typename T, typename S> struct Forward {
+template <typename T, typename S, typename W> struct Forward {
     T *sum;
     S *y;
     float *mean, *rstd;
     const T *a;
     const S *r;
-    const T *weight, *bias;
+    const W *weight, *bias;
     size_t rows, width, a_row;
     float eps;
 };
@@ -30,15 +30,16 @@ template <typename T, typename S> struct Forward {
 /* ---- held ----------------------------------------------------------------------------------- */
 
 /* A row's part of one thread: what it reads, as it lies, and the numbers that are normed. */
-template <typename T, typename S, bool BIASED, int N> struct ForwardRow {
-    using H = Held<T, S>;
+template <typename T, typename S, typename W, bool BIASED, int N> struct ForwardRow {
+    using H = Held<T, S, W>;
     static constexpr int V = H::V;
-    typename H::Piece a[N], w[N], b[N];
+    typename H::Piece a[N];
+    typename H::Weight w[N], b[N];
     typename H::Narrow r[N];
     float x[N][V];
 
     /* from: its first element in a; start: in all other arrays of rows. */
-    __device__ void get(const Forward<T, S> &f, const T *from, size_t start) {
+    __device__ void get(const Forward<T, S, W> &f, const T *from, size_t start) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (H::has(k, f.width)) {
@@ -55,7 +56,7 @@ template <typename T, typename S, bool BIASED, int N> struct ForwardRow {
     }
 
     /* What is normed is what is stored. */
-    __device__ void add_term(const Forward<T, S> &f, int k, size_t start, bool inside) {
+    __device__ void add_term(const Forward<T, S, W> &f, int k, size_t start, bool inside) {
         float other[V];
         widen_raw(other, r[k]);
 #pragma unroll
@@ -70,7 +71,7 @@ template <typename T, typename S, bool BIASED, int N> struct ForwardRow {
     }
 
     /* Returns this thread's part of the row's total. */
-    __device__ float add_up(const Forward<T, S> &f, size_t start, bool inside) {
+    __device__ float add_up(const Forward<T, S, W> &f, size_t start, bool inside) {
         float total = 0;
 #pragma unroll
         for (int k = 0; k < N; k++) {
@@ -89,7 +90,7 @@ template <typename T, typename S, bool BIASED, int N> struct ForwardRow {
     }
 
     /* Returns this thread's part of the total of squares. */
-    __device__ float take_off(const Forward<T, S> &f, float mean) {
+    __device__ float take_off(const Forward<T, S, W> &f, float mean) {
         float squares = 0;
 #pragma unroll
         for (int k = 0; k < N; k++) {
@@ -104,7 +105,7 @@ template <typename T, typename S, bool BIASED, int N> struct ForwardRow {
         return squares;
     }
 
-    __device__ void put(const Forward<T, S> &f, size_t start, float rstd) {
+    __device__ void put(const Forward<T, S, W> &f, size_t start, float rstd) {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             if (H::has(k, f.width)) {
@@ -124,14 +125,14 @@ template <typename T, typename S, bool BIASED, int N> struct ForwardRow {
 };
 
 /* There is a weight. */
-template <typename T, typename S, bool CENTERED, bool BIASED, int N>
-__global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T, S> f) {
-    using H = Held<T, S>;
+template <typename T, typename S, typename W, bool CENTERED, bool BIASED, int N>
+__global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T, S, W> f) {
+    using H = Held<T, S, W>;
     size_t row = first_row();
     bool inside = row < f.rows; /* all lanes take part in sums */
     size_t start = (inside ? row * f.width : 0) + H::column(0);
     float mean = 0, inverse = 1.0f / (float)f.width;
-    ForwardRow<T, S, BIASED, N> held;
+    ForwardRow<T, S, W, BIASED, N> held;
     held.get(f, f.a + (inside ? row * f.a_row : 0) + H::column(0), start);
     float total = held.add_up(f, start, inside);
     if (CENTERED) {
@@ -152,8 +153,8 @@ __global__ void __launch_bounds__(ROW_THREADS) forward_held_kernel(Forward<T, S>
 
 /* ---- streamed ------------------------------------------------------------------------------- */
 
-template <typename T, typename S, bool CENTERED>
-__global__ void __launch_bounds__(ROW_THREADS) forward_streamed_kernel(Forward<T, S> f) {
+template <typename T, typename S, typename W, bool CENTERED>
+__global__ void __launch_bounds__(ROW_THREADS) forward_streamed_kernel(Forward<T, S, W> f) {
     size_t row = blockIdx.x, start = row * f.width;
     const T *a = f.a + row * f.a_row, *x = f.r ? f.sum + start : a;
     float total = 0, squares = 0, mean = 0;
@@ -186,35 +187,36 @@ __global__ void __launch_bounds__(ROW_THREADS) forward_streamed_kernel(Forward<T
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-template <typename T, typename S, bool CENTERED, int N>
-KernelCudaFault forward_held(KernelCuda *lane, const char *name, const Forward<T, S> &f,
+template <typename T, typename S, typename W, bool CENTERED, int N>
+KernelCudaFault forward_held(KernelCuda *lane, const char *name, const Forward<T, S, W> &f,
                              unsigned threads, unsigned rows) {
     dim3 grid(block_each(divide_up(f.rows, rows))), block(threads, rows);
     if constexpr (CENTERED) {
         if (f.bias) {
-            return launch(lane, name, forward_held_kernel<T, S, true, true, N>, grid, block, 0, f);
+            return launch(lane, name, forward_held_kernel<T, S, W, true, true, N>, grid, block, 0,
+                          f);
         }
     }
-    return launch(lane, name, forward_held_kernel<T, S, CENTERED, false, N>, grid, block, 0, f);
+    return launch(lane, name, forward_held_kernel<T, S, W, CENTERED, false, N>, grid, block, 0, f);
 }
 
-template <typename T, typename S, bool CENTERED>
-KernelCudaFault forward(KernelCuda *lane, const char *name, const Forward<T, S> &f) {
+template <typename T, typename S, typename W, bool CENTERED>
+KernelCudaFault forward(KernelCuda *lane, const char *name, const Forward<T, S, W> &f) {
     size_t pieces = f.width / VECTOR<T, S>;
     bool held = f.weight && (f.width | f.a_row) % VECTOR<T, S> == 0 &&
                 pieces <= ROW_THREADS * ITEMS && aligned(f.a) && aligned(f.r) && aligned(f.sum) &&
                 aligned(f.y) && aligned(f.weight) && aligned(f.bias);
     if (!held) {
-        return launch(lane, name, forward_streamed_kernel<T, S, CENTERED>, dim3(block_each(f.rows)),
-                      dim3(streamed_threads(f.width)), 0, f);
+        return launch(lane, name, forward_streamed_kernel<T, S, W, CENTERED>,
+                      dim3(block_each(f.rows)), dim3(streamed_threads(f.width)), 0, f);
     }
     bool is_short = pieces <= LANES * ITEMS;
     unsigned threads = is_short ? lanes_for(pieces) : row_threads(pieces, 2);
     unsigned rows = is_short ? SHORT_THREADS / threads : 1;
     size_t items = divide_up(pieces, threads);
-    return items == 1   ? forward_held<T, S, CENTERED, 1>(lane, name, f, threads, rows)
-           : items == 2 ? forward_held<T, S, CENTERED, 2>(lane, name, f, threads, rows)
-                        : forward_held<T, S, CENTERED, ITEMS>(lane, name, f, threads, rows);
+    return items == 1   ? forward_held<T, S, W, CENTERED, 1>(lane, name, f, threads, rows)
+           : items == 2 ? forward_held<T, S, W, CENTERED, 2>(lane, name, f, threads, rows)
+                        : forward_held<T, S, W, CENTERED, ITEMS>(lane, name, f, threads, rows);
 }
 
 } // namespace
@@ -226,13 +228,14 @@ KernelCudaFault kernel_cuda_layernorm_forward(KernelCuda *lane, void *sum, void 
     if (!norm->rows || !norm->width) {
         return NULL;
     }
-    return with_norm_types(norm, [&](auto t, auto s) {
+    return with_norm_types(norm, [&](auto t, auto s, auto w) {
         using T = decltype(t);
         using S = decltype(s);
-        return forward<T, S, true>(lane, "layernorm",
-                                   {(T *)sum, (S *)y, mean, rstd, (const T *)a, (const S *)r,
-                                    (const T *)weight, (const T *)bias, norm->rows, norm->width,
-                                    row_of(norm), norm->eps});
+        using W = decltype(w);
+        return forward<T, S, W, true>(lane, "layernorm",
+                                      {(T *)sum, (S *)y, mean, rstd, (const T *)a, (const S *)r,
+                                       (const W *)weight, (const W *)bias, norm->rows, norm->width,
+                                       row_of(norm), norm->eps});
     });
 }
 
@@ -242,12 +245,13 @@ KernelCudaFault kernel_cuda_rmsnorm_forward(KernelCuda *lane, void *sum, void *y
     if (!norm->rows || !norm->width) {
         return NULL;
     }
-    return with_norm_types(norm, [&](auto t, auto s) {
+    return with_norm_types(norm, [&](auto t, auto s, auto w) {
         using T = decltype(t);
         using S = decltype(s);
-        return forward<T, S, false>(lane, "rmsnorm",
-                                    {(T *)sum, (S *)y, NULL, rstd, (const T *)a, (const S *)r,
-                                     (const T *)weight, NULL, norm->rows, norm->width, row_of(norm),
-                                     norm->eps});
+        using W = decltype(w);
+        return forward<T, S, W, false>(lane, "rmsnorm",
+                                       {(T *)sum, (S *)y, NULL, rstd, (const T *)a, (const S *)r,
+                                        (const W *)weight, NULL, norm->rows, norm->width,
+                                        row_of(norm), norm->eps});
     });
 }

@@ -18,11 +18,12 @@ enum {
 };
 
 /* This thread's pieces of a row: piece `item` begins at column(item), if the row has it. They are
- * of T, or of S, which may be narrower. */
-template <typename T, typename S = T> struct Held {
+ * of T, or of S, which may be narrower, or of W, which may be wider. */
+template <typename T, typename S = T, typename W = T> struct Held {
     static constexpr int V = VECTOR<T, S>;
     typedef Raw<V, T> Piece;
     typedef Raw<V, S> Narrow;
+    typedef Raw<V, W> Weight;
     static __device__ bool has(int item, size_t width) {
         return column(item) < (unsigned)width;
     }
@@ -36,19 +37,24 @@ template <typename T, typename S = T> struct Held {
     template <typename U> static __device__ Raw<V, U> get(const U *at) {
         return load_raw<V>(at);
     }
-    static __device__ Piece all(float number) {
+    template <typename U> static __device__ Raw<V, U> all(float number) {
         float x[V];
 #pragma unroll
         for (int v = 0; v < V; v++) {
             x[v] = number;
         }
-        return narrow_raw<V, T>(x);
+        return narrow_raw<V, U>(x);
     }
 };
 
 /* Elements from a row of what is normed to the next. */
 inline size_t row_of(const KernelCudaNorm *norm) {
     return norm->row ? norm->row : norm->width;
+}
+
+/* Of weights, biases and their gradients. */
+inline KernelCudaType weight_type_of(const KernelCudaNorm *norm) {
+    return norm->wide_weight ? KERNEL_CUDA_F32 : norm->type;
 }
 
 inline __device__ size_t first_row() {
@@ -59,15 +65,13 @@ inline bool aligned(const void *at) {
     return (uintptr_t)at % 16 == 0;
 }
 
-/* Calls f with numbers of the types that are meant: of x and all else, and of y, r and dy. */
+/* Calls f with numbers of the types that are meant: of x, dx and dsum; of y, r and dy; of weights,
+ * biases and their gradients. */
 template <typename F> KernelCudaFault with_norm_types(const KernelCudaNorm *norm, F f) {
-    if (norm->type == KERNEL_CUDA_F32 && norm->narrow == KERNEL_CUDA_BF16) {
-        return f(float(), __nv_bfloat16());
+    if (norm->wide_weight && norm->type != KERNEL_CUDA_F32) {
+        return with_type(norm->type, [&](auto t) { return f(t, t, float()); });
     }
-    if (norm->type == KERNEL_CUDA_F32 && norm->narrow == KERNEL_CUDA_F16) {
-        return f(float(), __half());
-    }
-    return with_type(norm->type, [&](auto t) { return f(t, t); });
+    return with_narrower(norm->type, norm->narrow, [&](auto t, auto s) { return f(t, s, t); });
 }
 
 /* Threads to a row that hold it in so many items. */

@@ -18,6 +18,7 @@ typedef struct {
     KernelCudaType type;
     size_t row;            /* elements from a row of x (forward: of a) to the next; 0: width */
     KernelCudaType narrow; /* beside type F32, if it is of 16 bits, that of y, r and dy alone */
+    bool wide_weight;      /* weight, bias and their gradients are of fp32, whatever the type */
 } KernelCudaNorm;
 
 /* x = a + r, written to sum (rounded to the type before it is normed), or a alone where r and sum
