@@ -434,19 +434,6 @@ static PlanTensor new_seed(PlanRun *run, PlanDtype dtype) {
     return seed;
 }
 
-/* What backward has used. */
-static void clear_tape(PlanTape *tape) {
-    tape->nodes.len = 0;
-    tape->edges.len = 0;
-    tape->slots.len = 0;
-    tape->saved.len = 0;
-    tape->kept.len = 0;
-    tape->largest.len = 0;
-    tape->addends.len = 0;
-    tape->hooks.len = 0;
-    tape->checkpoints.len = 0;
-}
-
 void plan_run_backward(PlanRun *run) {
     const PlanGraph *graph = run->graph;
     PlanEdge loss = run->tape.producer_of_value[graph->loss];
@@ -465,7 +452,7 @@ void plan_run_backward(PlanRun *run) {
     plan_run_unref(run, scaled);
     plan_run_read_loss(run, plan_run_value(run, graph->loss));
     plan_run_unref(run, plan_run_value(run, graph->loss)); /* the training loop drops it */
-    clear_tape(&run->tape);
+    plan_tape_empty(&run->tape);
 }
 
 /* Of what the stage was given, which ends in the tape's first node. */
@@ -490,6 +477,6 @@ PlanTensor plan_run_stage_backward(PlanRun *run, PlanTensor gradient) {
     plan_run_at(run, PLAN_PHASE_BACKWARD, 0);
     plan_run_unref(run, seed);
     PlanTensor given = gradient_of_given(run);
-    clear_tape(&run->tape);
+    plan_tape_empty(&run->tape);
     return given;
 }

@@ -122,3 +122,7 @@ typedef struct {
     uint32_t *node_of_op;
     uint32_t *n_contributions; /* by parameter: how many gradients it still waits for */
 } PlanTape;
+
+/* A backward has used the lists. The arrays stay. */
+void plan_tape_empty(PlanTape *tape);
+void plan_tape_free(PlanTape *tape);

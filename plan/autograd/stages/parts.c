@@ -32,21 +32,6 @@ static void exchange_tapes(PlanRun *run, PlanStageChunk *chunk) {
     chunk->tape = tape;
 }
 
-static void free_tape(PlanTape *tape) {
-    plan_vector_clear(&tape->nodes);
-    plan_vector_clear(&tape->edges);
-    plan_vector_clear(&tape->slots);
-    plan_vector_clear(&tape->saved);
-    plan_vector_clear(&tape->hooks);
-    plan_vector_clear(&tape->checkpoints);
-    plan_vector_clear(&tape->kept);
-    plan_vector_clear(&tape->largest);
-    g_free(tape->storage_of_value);
-    g_free(tape->producer_of_value);
-    g_free(tape->node_of_op);
-    g_free(tape->n_contributions);
-}
-
 /* A microbatch is a part of each tensor of the batch. */
 static void cut_inputs(PlanRun *run, PlanStageChunk *chunk, uint32_t number) {
     const GArray *inputs = run->graph->inputs;
@@ -81,7 +66,7 @@ PlanStages *plan_stages_new(PlanRun *run) {
 void plan_stages_free(PlanStages *s) {
     if (s) {
         for (uint32_t i = 0; i < s->n_chunks; i++) {
-            free_tape(&s->chunks[i].tape);
+            plan_tape_free(&s->chunks[i].tape);
         }
         plan_vector_clear(&s->sent);
         g_free(s->chunks);
