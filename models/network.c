@@ -157,7 +157,7 @@ static bool read_choice(ModelNetwork *network, const PlanIni *ini, const PlanIni
 static const struct {
     const char *key;
     gsize offset;
-    const char *words[9]; /* NULL behind the last */
+    const char *words[10]; /* NULL behind the last */
 } enums[] = {
     {"loss",
      offsetof(ModelNetwork, loss),
@@ -168,7 +168,8 @@ static const struct {
       [MODEL_LOSS_METERED] = "metered",
       [MODEL_LOSS_KERNEL] = "kernel",
       [MODEL_LOSS_CHUNKED] = "chunked",
-      [MODEL_LOSS_LIGER] = "liger"}},
+      [MODEL_LOSS_LIGER] = "liger",
+      [MODEL_LOSS_TORCHTITAN] = "torchtitan"}},
     {"loss_at",
      offsetof(ModelNetwork, loss_at),
      {[MODEL_LOSS_IN_MODEL] = "model", [MODEL_LOSS_IN_LOOP] = "loop"}},

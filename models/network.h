@@ -21,11 +21,12 @@ typedef enum {
     MODEL_LOSS_METERED, /* by one kernel, and twice more by PyTorch's ops after backward: metrics */
     MODEL_LOSS_KERNEL,  /* compiled by itself, beside eager kernels too: one, where shared a few */
     MODEL_LOSS_CHUNKED, /* with the head, a chunk of rows at a time: layers/chunked-loss.c */
-    MODEL_LOSS_LIGER    /* so, by Liger's kernels */
+    MODEL_LOSS_LIGER,   /* so, by Liger's kernels */
+    MODEL_LOSS_TORCHTITAN /* so, an eighth of each sequence at a time, by PyTorch's ops */
 } ModelLoss;
 
 static inline bool model_loss_is_chunked(ModelLoss loss) {
-    return loss == MODEL_LOSS_CHUNKED || loss == MODEL_LOSS_LIGER;
+    return loss == MODEL_LOSS_CHUNKED || loss == MODEL_LOSS_LIGER || loss == MODEL_LOSS_TORCHTITAN;
 }
 
 /* Where the loss is made; a file has these words in small. */

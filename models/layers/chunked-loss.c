@@ -5,7 +5,8 @@
 
 /* What PyTorch's allocator gives is rounded up to so much. */
 enum {
-    GRAIN = 512
+    GRAIN = 512,
+    TORCHTITANS_CHUNKS = 8
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) {
@@ -70,18 +71,45 @@ static uint64_t liger_room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vo
     return 2 * logits + block(w->rows, 4) + block(w->rows, 1);
 }
 
+/* torchtitan's: all along, in fp32, dx and a trained weight's dw, of which the results are made at
+ * the end, and of several sequences copies of x and of the targets by chunks. In the backward of a
+ * chunk's loss its logits, in fp32 their log-probabilities, the gradient of those, and the
+ * logits'. */
+static uint64_t torchtitan_room_bytes(const ModelWalk *w, uint64_t chunk, uint64_t vocab,
+                                      bool trains_w) {
+    uint64_t size = plan_dtype_bytes(w->graph->dtype), dw = trains_w ? vocab * w->width : 0;
+    uint64_t all_along = block(w->rows * w->width, 4) + block(dw, 4) +
+                         (w->batch > 1 ? block(w->rows * w->width, size) + block(w->rows, 8) : 0);
+    uint64_t most = all_along + block(chunk * vocab, size) + 3 * block(chunk * vocab, 4),
+             results = block(w->rows * w->width, size) + block(dw, size);
+    return MAX(most - results, pytorch_room_bytes(w, chunk, vocab, trains_w));
+}
+
+static uint64_t chunk_rows(const ModelWalk *w, uint64_t vocab) {
+    switch (w->loss) {
+    case MODEL_LOSS_LIGER:
+        return model_loss_liger_chunk(w->rows, w->width, vocab);
+    case MODEL_LOSS_TORCHTITAN:
+        return divide_up(w->rows, TORCHTITANS_CHUNKS);
+    default:
+        return model_loss_chunk(w->rows, w->width, vocab,
+                                plan_pytorch_is_after(w->graph->pytorch, PLAN_PYTORCH_CURRENT));
+    }
+}
+
+static uint64_t room_of_chunks(const ModelWalk *w, uint64_t chunk, uint64_t vocab, bool trains_w) {
+    return w->loss == MODEL_LOSS_LIGER        ? liger_room_bytes(w, chunk, vocab)
+           : w->loss == MODEL_LOSS_TORCHTITAN ? torchtitan_room_bytes(w, chunk, vocab, trains_w)
+                                              : pytorch_room_bytes(w, chunk, vocab, trains_w);
+}
+
 uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint32_t x,
                                 uint32_t targets, uint64_t vocab) {
     PlanGraph *graph = w->graph;
-    bool is_liger = w->loss == MODEL_LOSS_LIGER;
-    bool since_2_14 = plan_pytorch_is_after(graph->pytorch, PLAN_PYTORCH_CURRENT);
-    uint64_t chunk = is_liger ? model_loss_liger_chunk(w->rows, w->width, vocab)
-                              : model_loss_chunk(w->rows, w->width, vocab, since_2_14),
-             n = w->rows * w->width;
+    uint64_t chunk = chunk_rows(w, vocab), n = w->rows * w->width;
     bool trains_w = plan_graph_wants_gradient(graph, head->weight);
     bool is_function = head->module == PLAN_NONE;
-    uint64_t room_bytes = is_liger ? liger_room_bytes(w, chunk, vocab)
-                                   : pytorch_room_bytes(w, chunk, vocab, trains_w);
+    uint64_t room_bytes = room_of_chunks(w, chunk, vocab, trains_w);
     PlanGraphResult results[] = {
         {graph->dtype, 1},
         {graph->dtype, n},
@@ -97,7 +125,7 @@ uint32_t model_run_chunked_loss(const ModelWalk *w, const ModelLayer *head, uint
                                                      [CHUNKED_LOSS_COLS] = (int64_t)vocab,
                                                      [CHUNKED_LOSS_WIDTH] = (int64_t)w->width,
                                                      [CHUNKED_LOSS_CHUNK] = (int64_t)chunk},
-                                         (double[]){is_liger});
+                                         (double[]){w->loss == MODEL_LOSS_LIGER});
     uint32_t room = loss + 3;
     plan_graph_let_go_after(graph, x, room); /* an argument goes when the call has returned */
     if (!is_function) {
@@ -110,7 +138,7 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
                                GError **error) {
     uint64_t rows = s->micro_batch * model_network_seq(n, s);
     PlanDtype dtype = plan_strategy_param_dtype(s);
-    bool is_liger = n->loss == MODEL_LOSS_LIGER;
+    bool is_pytorchs = n->loss == MODEL_LOSS_CHUNKED;
     const char *why = NULL;
     if (!known_family) {
         why = "for families gpt, mpt and llama";
@@ -129,25 +157,30 @@ bool model_loss_can_be_chunked(const ModelNetwork *n, const PlanStrategy *s, boo
     } else if (rows < 2) {
         why = "for two tokens or more";
     } else if (dtype == PLAN_FP16) {
-        why = is_liger ? "in fp32 and bf16; set param_dtype = bf16"
-                       : "in fp32 and bf16, because PyTorch keeps other sums in fp16; set "
-                         "param_dtype = bf16";
+        why = is_pytorchs ? "in fp32 and bf16, because PyTorch keeps other sums in fp16; set "
+                            "param_dtype = bf16"
+                          : "in fp32 and bf16; set param_dtype = bf16";
     } else if (s->autocast != PLAN_AUTOCAST_NONE) {
-        why = is_liger ? "without autocast, under which it casts; set autocast = none and "
-                         "param_dtype = bf16"
-                       : "without autocast, which has no rule for it; set autocast = none and "
-                         "param_dtype = bf16";
-    } else if (!is_liger && !plan_strategy_is_after(s, PLAN_PYTORCH_2_12)) {
+        why = is_pytorchs ? "without autocast, which has no rule for it; set autocast = none and "
+                            "param_dtype = bf16"
+                          : "without autocast, under which it casts; set autocast = none and "
+                            "param_dtype = bf16";
+    } else if (is_pytorchs && !plan_strategy_is_after(s, PLAN_PYTORCH_2_12)) {
         why = "since PyTorch 2.13, because older ones lack linear_cross_entropy; set pytorch = "
               "current";
     } else if (plan_strategy_is_one_program(s)) {
         why = "outside a compiled program, which keeps copies; set compile = block";
-    } else if (!is_liger && s->deterministic != PLAN_DETERMINISTIC_NO) {
+    } else if (is_pytorchs && s->deterministic != PLAN_DETERMINISTIC_NO) {
         why = "without deterministic algorithms, which add up rows by another kernel; set "
               "deterministic = no";
+    } else if (n->loss == MODEL_LOSS_TORCHTITAN && model_network_seq(n, s) % TORCHTITANS_CHUNKS) {
+        why = "of sequences that divide by 8, as many chunks as it has";
     }
     return model_is_planned(n, why, error, "loss = %s is planned only %s, or set another loss",
-                            is_liger ? "liger" : "chunked", why);
+                            is_pytorchs                   ? "chunked"
+                            : n->loss == MODEL_LOSS_LIGER ? "liger"
+                                                          : "torchtitan",
+                            why);
 }
 
 /* A head that alone is trained keeps less than room has. */

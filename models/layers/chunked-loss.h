@@ -6,6 +6,8 @@
  * forward makes the logits of a chunk of rows, their part of the loss, and of both gradients;
  * backward only scales those. Or as Liger's kernels do (read, not recorded, in
  * liger_kernel/ops/fused_linear_cross_entropy.py): the gradient is written over a chunk's logits.
+ * Or as torchtitan's loop does (ChunkedLossWrapper of torchtitan/components/loss.py): head
+ * and F.cross_entropy of logits.float() on an eighth of each sequence, forward and backward.
  * Inside models/ only.
  */
 #pragma once

@@ -442,8 +442,8 @@ static void loss_in_one_kernel(void) {
                  2, 2e-3);
 }
 
-/* Head and loss in chunks of 4 rows of 14, the last of 2, and of 8 and 6 as Liger's: the head's own
- * weight, the embedding's too, and one that is frozen. */
+/* Head and loss in chunks of 4 rows of 14, the last of 2, of 8 and 6 as Liger's, and of 2 of 16 as
+ * torchtitan's: the head's own weight, the embedding's too, and one that is frozen. */
 static void loss_in_chunks(void) {
     static const struct {
         const char *words, *network;
@@ -453,11 +453,13 @@ static void loss_in_chunks(void) {
         {"fused", "mpt\nlayers=1\n"},
         {"eager lora_rank=2 lora_alpha=2", "llama\nffn=24\nlayers=1\n"},
     };
-    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(cases); i++) {
+    static const char *const losses[] = {"chunked", "liger", "torchtitan"};
+    for (unsigned i = 0; i < 3 * G_N_ELEMENTS(cases); i++) {
+        bool in_eighths = i % 3 == 2;
         g_autofree char *text =
-            g_strdup_printf("[network]\nwidth=16\nheads=2\nvocab=19\nseq=7\nloss=%s\nfamily=%s",
-                            i % 2 ? "liger" : "chunked", cases[i / 2].network);
-        gradients_near(cases[i / 2].words, text, 2, 2e-3, 0.02);
+            g_strdup_printf("[network]\nwidth=16\nheads=2\nvocab=19\nseq=%u\nloss=%s\nfamily=%s",
+                            in_eighths ? 8 : 7, losses[i % 3], cases[i / 3].network);
+        gradients_near(cases[i / 3].words, text, 2, 2e-3, 0.02);
     }
 }
 

@@ -108,8 +108,8 @@ static void bad_files(void) {
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\ntied=maybe\n",
          "n.ini:8: tied must be yes or no"},
         {"[network]\nfamily=gpt\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nloss=bf16\n",
-         "n.ini:8: loss must be model, ops, fp32-logits, fp32, metered, kernel, chunked or "
-         "liger"},
+         "n.ini:8: loss must be model, ops, fp32-logits, fp32, metered, kernel, chunked, "
+         "liger or torchtitan"},
         {"[network]\nfamily=llama\nlayers=2\nwidth=8\nheads=2\nvocab=4\nseq=4\nffn=8\n"
          "rope_scaling=su\n",
          "n.ini:9: rope_scaling must be linear, dynamic, yarn, longrope or llama3"},
