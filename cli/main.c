@@ -52,12 +52,35 @@ static void print_help(FILE *to) {
             "  foreshard choose gpt2-xl --cluster a100-node        # which settings are best\n");
 }
 
+/* What people call them whose name is not near. */
+static const struct {
+    const char *theirs, *ours;
+} called[] = {
+    {"fit fits estimate simulate sim memory oom time", "predict"},
+    {"optimize optimise tune search sweep recommend plan-capacity price cost", "choose"},
+    {"draw graph chart timeline", "plot"},
+    {"train execute launch", "run"},
+    {"models networks clusters gpus", "list"},
+    {"why debug advise", "diagnose"},
+    {"diff", "compare"},
+};
+
+static char *meant_by(const char *name, const char *const *names) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(called); i++) {
+        g_auto(GStrv) theirs = g_strsplit(called[i].theirs, " ", -1);
+        if (g_strv_contains((const char *const *)theirs, name)) {
+            return g_strdup_printf("; did you mean %s?", called[i].ours);
+        }
+    }
+    return plan_did_you_mean(name, names);
+}
+
 static int complain_of(const char *name) {
     const char *names[G_N_ELEMENTS(commands) + 1] = {NULL};
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         names[i] = commands[i].name;
     }
-    g_autofree char *near = plan_did_you_mean(name, names);
+    g_autofree char *near = meant_by(name, names);
     return cli_complain(CLI_BAD_INPUT, "there is no command '%s'%s `foreshard --help` lists them",
                         name, *near != '\0' ? near : ";");
 }

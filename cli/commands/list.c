@@ -156,7 +156,22 @@ static bool show_list(const List *list, char **names, Form form, JsonBuilder *js
     return true;
 }
 
+/* "gpus" is near to gpt2. NULL: it is none of these words. */
+static const char *list_meant_by(const char *what) {
+    static const char *const of_networks[] = {"models", "model", "network", "nets", NULL};
+    static const char *const of_clusters[] = {"gpus",    "gpu",     "machines", "hardware", "nodes",
+                                              "devices", "machine", "cluster",  NULL};
+    return g_strv_contains(of_networks, what)   ? "networks"
+           : g_strv_contains(of_clusters, what) ? "clusters"
+                                                : NULL;
+}
+
 static int complain_of(const char *what) {
+    const char *list = list_meant_by(what);
+    if (list != NULL) {
+        return cli_complain(CLI_BAD_INPUT, "there is no list of '%s'; did you mean %s?", what,
+                            list);
+    }
     g_auto(GStrv) networks = cli_data_names(CLI_DATA_NETWORKS);
     g_auto(GStrv) clusters = cli_data_names(CLI_DATA_CLUSTERS);
     g_autofree char *network = plan_did_you_mean(what, (const char *const *)networks);

@@ -6,6 +6,9 @@
 #define LESSONS "ranks=8 param_dtype=bf16 micro_batch=2"
 
 static const CliExplainExample examples[] = {
+    {"oom ways_to_fit near_edge", "llama3-8b", "dgx-h100",
+     "ranks=8 param_dtype=bf16 micro_batch=4"},
+    {"evaluation", "gpt2-xl", "a100-node", LESSONS " eval_batches=4"},
     {"shardings", "gpt2-xl", "a100-node", "ranks=8"},
     {"limit_all_gathers limiter rate_limiter", "gpt-175b", "a100-roce",
      "ranks=512 flavour=fsdp1 param_dtype=bf16 checkpointing=full"},

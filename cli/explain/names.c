@@ -19,6 +19,8 @@ static const struct {
     {"network bandwidth overlap exposed collectives communication_time", "comm"},
     {"fragmentation", "peak_reserved_bytes"},
     {"prefetch prefetching", "backward_prefetch forward_prefetch"},
+    {"fsdp fsdp1 fsdp2 ddp", "flavour sharding"},
+    {"full grad_op hybrid full_shard shard_grad_op no_shard zero zero1 zero2 zero3", "sharding"},
     {"limiter rate_limiter", "limit_all_gathers"},
     {"checkpoint recomputation remat activation_checkpointing", "checkpointing"},
     {"precision dtype mixed_precision", "param_dtype reduce_dtype"},

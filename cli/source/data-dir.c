@@ -116,6 +116,17 @@ static char *without_purpose(const char *base) {
     return name;
 }
 
+/* "config.json", but not "llama3.2-1b": what is behind its last dot are letters. */
+static bool is_said_as_file(const char *name) {
+    const char *dot = strrchr(name, '.');
+    const char *ending = dot != NULL ? dot + 1 : "";
+    gsize n = 0;
+    while (g_ascii_isalpha(ending[n])) {
+        n++;
+    }
+    return n > 0 && ending[n] == '\0';
+}
+
 /* "meta-llama/Llama-3-70B" is no path, but a model's name where others keep it. */
 static char *hint_at(const CliDataRoots *roots, CliDataKind kind, const char *path) {
     g_auto(GStrv) names = cli_data_names_in(roots, kind);
@@ -126,21 +137,12 @@ static char *hint_at(const CliDataRoots *roots, CliDataKind kind, const char *pa
     bool is_named = *near == '\0' && !exists && kinds[kind].in_folder != NULL;
     if (is_named) {
         g_free(near);
-        near = g_strdup("; a model of the Hub is planned by its config.json, and `foreshard list "
-                        "networks` names others");
+        near = g_strdup(is_said_as_file(path)
+                            ? "; `foreshard list networks` names what needs no file"
+                            : "; a model of the Hub is planned by its config.json, and `foreshard "
+                              "list networks` names others");
     }
     return near;
-}
-
-/* "config.json", but not "llama3.2-1b": what is behind its last dot are letters. */
-static bool is_said_as_file(const char *name) {
-    const char *dot = strrchr(name, '.');
-    const char *ending = dot != NULL ? dot + 1 : "";
-    gsize n = 0;
-    while (g_ascii_isalpha(ending[n])) {
-        n++;
-    }
-    return n > 0 && ending[n] == '\0';
 }
 
 enum {

@@ -297,6 +297,17 @@ static void slips(void) {
     expect("predict gpt2 -micro-batch 3", 2, "",
            "Unknown option -micro-batch; did you mean --micro");
     expect("list gpt9", 2, "", "nor a network or cluster of that name; did you mean gpt2?");
+    expect("list gpus", 2, "", "there is no list of 'gpus'; did you mean clusters?");
+    expect("list models", 2, "", "there is no list of 'models'; did you mean networks?");
+    expect("fit gpt2", 2, "", "there is no command 'fit'; did you mean predict?");
+    expect("optimize gpt2", 2, "", "did you mean choose?");
+    expect("predict google/gemma-2-9b -n 8 --cluster dgx-h100", 2, "",
+           "a model of the Hub is planned by its config.json");
+    expect("predict gone/config.json -n 8 --cluster dgx-h100", 2, "",
+           "gone/config.json: there is no such file; `foreshard list networks` names what needs");
+    expect("explain fsdp", 0, "flavour is a setting", "");
+    expect("explain full", 0, "sharding is a setting", "");
+    expect("explain oom", 0, "oom: out of memory in step 0", "");
     expect("list dgx", 0, "\n  dgx-h100             128 ranks: 16 nodes of 8 x H100", "");
     expect("list dgx-h200", 2, "", "; did you mean h200-p5e, h200-node or h200-kempner?");
     expect("predict gpt2 --steps 4k", 2, "", " for --steps; give a whole number");
