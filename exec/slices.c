@@ -49,6 +49,11 @@ uint64_t exec_slice_run(const Plan *plan, uint32_t parameter, uint32_t rank, uin
         *ret_from = from / own * cols + place * own + from % own;
         return MIN(n, own - from % own);
     }
+    if (p->split == PLAN_SPLIT_THIRDS) {
+        uint64_t own = plan_parameter_elements_of_rank(plan, p) / 3;
+        *ret_from = from / own * (p->elements / 3) + place * own + from % own;
+        return MIN(n, own - from % own);
+    }
     if (p->split == PLAN_SPLIT_CUT_EXPERTS) {
         return run_of_cut(plan, p, rank, from, n, ret_from);
     }

@@ -31,11 +31,26 @@ static bool experts_have_rows(const ModelNetwork *n, const PlanStrategy *s, GErr
                             s->expert_overload, why, most);
 }
 
-/* How ranks share layers is recorded of torchtitan's plan for a Llama. NULL: so is this. */
+/* Of a GPT eager blocks are recorded, of PyTorch 2.13. What ranks would have to draw of dropout,
+ * and which slopes of ALiBi each has, is not. NULL: it can be shared. */
+static const char *not_shared_of_gpt(const ModelNetwork *n, const PlanStrategy *s) {
+    return s->kernels != PLAN_KERNELS_EAGER ? "compiled blocks of family gpt; set kernels = eager"
+           : s->pytorch != PLAN_PYTORCH_CURRENT
+               ? "family gpt with PyTorch other than 2.13; set pytorch = current"
+           : n->dropout > 0 ? "dropout; set dropout = 0 in the network"
+           : n->alibi       ? "positions = alibi; set positions = learned"
+                            : NULL;
+}
+
+/* How ranks share layers is recorded of torchtitan's plan for a Llama, and of the same for a GPT.
+ * NULL: so is this. */
 static const char *not_shared_with(const ModelNetwork *n, const PlanStrategy *s) {
-    bool has_norms = n->qk_norm != MODEL_QK_NORM_NONE;
-    if (n->family != &model_llama) {
-        return "families other than llama";
+    bool has_norms = n->qk_norm != MODEL_QK_NORM_NONE, is_gpt = n->family == &model_gpt;
+    if (!is_gpt && n->family != &model_llama) {
+        return "families other than gpt and llama";
+    }
+    if (is_gpt && not_shared_of_gpt(n, s)) {
+        return not_shared_of_gpt(n, s);
     }
     if (n->experts) {
         return "experts";
@@ -47,7 +62,7 @@ static const char *not_shared_with(const ModelNetwork *n, const PlanStrategy *s)
         return "a head that is the embedding with a tensor_plan that cuts neither or one of them; "
                "set tied = no, or tensor_plan=torchtitan";
     }
-    if (n->qkv != MODEL_QKV_APART || n->qkv_bias) {
+    if (!is_gpt && (n->qkv != MODEL_QKV_APART || n->qkv_bias)) {
         return "q, k and v of one layer, or with biases; set qkv = apart and qkv_bias = no";
     }
     if (n->qk_norm == MODEL_QK_NORM_WIDTH || n->norm_at != MODEL_NORM_BEFORE) {
@@ -77,7 +92,8 @@ static bool ranks_divide_layers(const ModelNetwork *n, const PlanStrategy *s, GE
                  {"kv_heads", model_network_kv_heads(n)},
                  {"ffn", n->ffn},
                  {"vocab", n->vocab},
-                 {"seq", model_network_seq(n, s)}};
+                 {"seq", model_network_seq(n, s)},
+                 {"seq", n->family == &model_gpt ? n->seq : s->tensor}}; /* its table's rows */
     for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
         if (parts[i].number % s->tensor) {
             g_set_error(error, PLAN_ERROR, PLAN_ERROR_VALUE,

@@ -37,8 +37,8 @@ const char *plan_axis_name(PlanAxis axis) {
 }
 
 const char *plan_split_name(PlanSplit split) {
-    static const char *const names[PLAN_N_SPLITS] = {"all", "rows", "columns", "experts",
-                                                     "cut_experts"};
+    static const char *const names[PLAN_N_SPLITS] = {"all",    "rows",    "columns",
+                                                     "thirds", "experts", "cut_experts"};
     g_assert(split < PLAN_N_SPLITS);
     return names[split];
 }

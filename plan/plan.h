@@ -142,6 +142,8 @@ typedef enum {
     PLAN_SPLIT_NONE,        /* each rank has all of it */
     PLAN_SPLIT_ROWS,        /* tensor axis: its first dimension is split */
     PLAN_SPLIT_COLUMNS,     /* tensor axis: its last dimension is split */
+    PLAN_SPLIT_THIRDS,      /* tensor axis: its first dimension is of three parts (q, k and v), each
+                             * of which is split; a rank's pieces of them lie one behind another */
     PLAN_SPLIT_EXPERTS,     /* expert axis: its first dimension, the experts, is split */
     PLAN_SPLIT_CUT_EXPERTS, /* the same, and ranks with the same experts split each one's rows */
     PLAN_N_SPLITS

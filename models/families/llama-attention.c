@@ -108,11 +108,11 @@ static Heads run_layers(const ModelLlama *llama, const ModelLlamaBlock *block,
     if (llama->transformers && (llama->qk_norm == MODEL_QK_NORM_WIDTH || w->norms_bare)) {
         return run_layers_before_heads(llama, block, attention, x);
     }
-    uint32_t read = model_llama_read_by_columns(llama, x);
+    uint32_t read = model_read_by_columns(&llama->walk, x);
     uint32_t q = run_q_or_k(llama, attention, &block->q, &block->q_norm, read, 'q');
     uint32_t k = run_q_or_k(llama, attention, &block->k, &block->k_norm,
-                            model_llama_gather_again(llama, own, x), 'k');
-    uint32_t v = model_run_linear(w, &block->v, model_llama_gather_again(llama, own, x),
+                            model_gather_again(&llama->walk, own, x), 'k');
+    uint32_t v = model_run_linear(w, &block->v, model_gather_again(&llama->walk, own, x),
                                   llama->kv_heads * llama->head_dim, w->width);
     v = model_run_heads(w, attention, v, 'v');
     if (llama->qk_norms_last) {
@@ -299,11 +299,11 @@ uint32_t model_llama_run_attention(const ModelLlama *llama, const ModelLlamaBloc
     model_begin_part(w);
     ModelAttention attention = attention_of(llama, block);
     enter_attention(llama, block, x);
-    Heads h = run_heads(llama, block, &attention, x, model_llama_gather_tokens(llama, x));
+    Heads h = run_heads(llama, block, &attention, x, model_gather_tokens(&llama->walk, x));
     uint32_t weights = PLAN_NONE;
     attention.weights = llama->transformers && llama->in_memory ? &weights : NULL;
     uint32_t o = model_run_attention(w, &attention, h.q, h.k, h.v);
-    uint32_t y = model_llama_run_by_rows(llama, &block->o, o, llama->heads * llama->head_dim);
+    uint32_t y = model_run_by_rows(&llama->walk, &block->o, o, llama->heads * llama->head_dim);
     plan_graph_leave(w->graph, &y, 1);
     if (weights != PLAN_NONE && !llama->has_sinks) { /* the block has a name for them, too */
         plan_graph_hold(w->graph, weights);

@@ -6,10 +6,10 @@ static void split_block(const ModelLlama *llama, const ModelLlamaBlock *block) {
     const ModelLayer *columns[] = {&block->o, &block->down};
     const ModelLayer *rows[] = {&block->q, &block->k, &block->v, &block->gate, &block->up};
     for (unsigned i = 0; i < G_N_ELEMENTS(columns); i++) {
-        model_llama_split(llama, columns[i], PLAN_SPLIT_COLUMNS);
+        model_split(&llama->walk, columns[i], PLAN_SPLIT_COLUMNS);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
-        model_llama_split(llama, rows[i], PLAN_SPLIT_ROWS);
+        model_split(&llama->walk, rows[i], PLAN_SPLIT_ROWS);
     }
 }
 
@@ -193,7 +193,7 @@ ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock
     unsigned n = block_arguments(llama, block, others);
     model_enter_block(w, block->module, stream, others, n);
     if (w->graph->shared.whole_ends && plan_graph_cuts_tokens(w->graph) && is_first) {
-        PlanGraphTokens tokens = model_llama_tokens_between(llama);
+        PlanGraphTokens tokens = model_tokens_between(&llama->walk);
         stream.a = plan_graph_shared_own(w->graph, stream.a, &tokens);
     }
     uint32_t given = stream.a;

@@ -84,10 +84,10 @@ static uint32_t run_hidden(const ModelLlama *llama, const ModelLlamaBlock *block
     const ModelWalk *w = &llama->walk;
     bool fused = w->graph->now.fused;
     uint64_t n = w->rows * llama->ffn;
-    uint32_t gate = model_run_linear(w, &block->gate, model_llama_read_by_columns(llama, x),
+    uint32_t gate = model_run_linear(w, &block->gate, model_read_by_columns(&llama->walk, x),
                                      llama->ffn, w->width);
     uint32_t open = fused ? gate : run_gate(llama, block, gate);
-    uint32_t up = model_run_linear(w, &block->up, model_llama_gather_again(llama, own, x),
+    uint32_t up = model_run_linear(w, &block->up, model_gather_again(&llama->walk, own, x),
                                    llama->ffn, w->width);
     return model_run_elementwise(w, fused ? PLAN_OP_SWIGLU : PLAN_OP_MUL, open, up, n);
 }
@@ -117,11 +117,11 @@ uint32_t model_llama_run_hidden_layer(const ModelLlama *llama, const ModelLlamaB
     }
     uint32_t own = x;
     plan_graph_enter(w->graph, block->mlp, &x, 1);
-    x = model_llama_gather_tokens(llama, x);
+    x = model_gather_tokens(&llama->walk, x);
     uint32_t hidden = llama->gate == MODEL_GATE_NONE ? run_squared(llama, block, x)
                       : llama->gate_up_joined        ? run_joined_hidden(llama, block, x)
                                                      : run_hidden(llama, block, own, x);
-    uint32_t y = model_llama_run_by_rows(llama, &block->down, hidden, llama->ffn);
+    uint32_t y = model_run_by_rows(&llama->walk, &block->down, hidden, llama->ffn);
     plan_graph_leave(w->graph, &y, 1);
     return y;
 }

@@ -117,10 +117,12 @@ static void let_go_of_variables(ModelLlama *llama, const ModelNetwork *network, 
 
 static uint32_t embed_as_transformers(const ModelLlama *llama, const ModelLayer *embed,
                                       uint32_t scale, uint32_t tokens) {
-    return scale == PLAN_NONE ? model_llama_scale_embeddings(
-                                    llama, model_llama_run_embedding(llama, embed, tokens))
-                              : model_transformers_scaled_embedding(&llama->walk, embed, scale,
-                                                                    tokens, llama->vocab);
+    return scale == PLAN_NONE
+               ? model_llama_scale_embeddings(llama, model_run_table(&llama->walk, embed, tokens,
+                                                                     llama->walk.batch,
+                                                                     llama->vocab_of_table))
+               : model_transformers_scaled_embedding(&llama->walk, embed, scale, tokens,
+                                                     llama->vocab);
 }
 
 /* LlamaForCausalLM, in whose module "model" is all but the head. */

@@ -74,21 +74,25 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
         head = model_llama_declare_head(llama, network, root, &embed);
     }
     if (is_first) {
-        model_llama_split_table(llama, &embed);
+        model_split_table(&llama->walk, &embed);
     }
     declare_table(llama, network, positions_of(llama, network));
     uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
     uint32_t x = is_first ? tokens : plan_graph_arriving(graph, llama->between.rows * w->width);
     plan_graph_enter(graph, root, &x, 1);
-    x = is_first ? model_llama_run_embedding(llama, &embed, tokens) : x;
+    x = is_first ? model_run_table(&llama->walk, &embed, tokens, llama->walk.batch,
+                                   llama->vocab_of_table)
+                 : x;
     model_cast_tables(w, &llama->rotary, 0, x);
     ModelStream stream = {x, PLAN_NONE};
     for (uint64_t i = 0; i < n; i++) {
         stream = model_llama_run_block(llama, &blocks[i], false, stream);
     }
     if (is_last) {
-        uint32_t logits = model_llama_run_head(llama, &norm, &head, stream, targets);
+        uint32_t logits = model_run_shared_head(
+            &llama->walk, &(ModelHead){&norm, &head, llama->norm_eps, llama->vocab}, stream,
+            targets);
         model_end(w, root, logits, targets,
                   graph->shared.whole_ends ? network->vocab : llama->vocab);
         return;
@@ -123,7 +127,7 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
         model_llama_declare_blocks(llama, network, root, 0, network->layers);
     ModelLayer norm = model_rmsnorm(w, root, "norm");
     ModelLayer head = model_llama_declare_head(llama, network, root, &embed);
-    model_llama_split_table(llama, &embed);
+    model_split_table(&llama->walk, &embed);
     declare_table(llama, network, positions_of(llama, network));
     if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
@@ -132,8 +136,9 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
 
     plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
-    uint32_t x =
-        model_llama_scale_embeddings(llama, model_llama_run_embedding(llama, &embed, tokens));
+    uint32_t x = model_llama_scale_embeddings(
+        llama,
+        model_run_table(&llama->walk, &embed, tokens, llama->walk.batch, llama->vocab_of_table));
     model_llama_make_mask(llama);
     model_cast_tables(w, &llama->rotary, 0, x);
     if (llama->has_local_rotary) {
@@ -143,8 +148,10 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     for (uint64_t i = 0; i < network->layers; i++) {
         stream = model_llama_run_block(llama, &blocks[i], i == 0, stream);
     }
-    uint32_t logits =
-        model_llama_scale_logits(llama, model_llama_run_head(llama, &norm, &head, stream, targets));
+    uint32_t logits = model_llama_scale_logits(
+        llama, model_run_shared_head(&llama->walk,
+                                     &(ModelHead){&norm, &head, llama->norm_eps, llama->vocab},
+                                     stream, targets));
     logits = model_run_logits_behind(w, logits, stream);
     if (llama->is_masked) {
         plan_graph_let_go_after(graph, llama->mask, logits);
@@ -234,8 +241,7 @@ static void emit(const ModelNetwork *network, uint64_t batch, uint64_t seq, Plan
         uint64_t of_latent = shape.latent.nope + shape.latent.rope;
         shape.attention_scale = 1 / sqrt((double)(of_latent ? of_latent : shape.head_dim));
     }
-    shape.between = shape.walk;
-    shape.between.rows /= graph->shared.whole_tokens ? 1 : parts;
+    shape.between = model_walk_between(&shape.walk);
     llama->rotary.row = llama->qkv == MODEL_QKV_APART ? 0 : model_llama_joined_width(llama);
     graph->kernels.blocks_apart |= network->norm_at != MODEL_NORM_BEFORE;
     if (graph->pipeline.n_stages > 1) {

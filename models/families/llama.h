@@ -1,12 +1,13 @@
 /* models/families/llama.h - a network of the Llama shape while it is walked: llama.c walks it,
  * llama-transformers.c by transformers' modules, llama-ends.c what is before and behind the blocks,
- * llama-block.c a block, llama-attention.c and llama-hidden.c its two halves, llama-shared.c what
- * ranks share of them. Inside these, llama-names.c and latent.c only.
+ * llama-block.c a block, llama-attention.c and llama-hidden.c its two halves. Inside these,
+ * llama-names.c and latent.c only.
  */
 #pragma once
 
 #include "models/layers/experts.h"
 #include "models/layers/rotary.h"
+#include "models/layers/shared.h"
 
 /* What modules are called. */
 typedef struct {
@@ -71,8 +72,6 @@ ModelStream model_llama_run_block(const ModelLlama *llama, const ModelLlamaBlock
 
 /* ---- what walks of own modules and of transformers' share (llama-ends.c) --------------------- */
 
-uint32_t model_llama_run_embedding(const ModelLlama *llama, const ModelLayer *embed,
-                                   uint32_t tokens);
 uint32_t model_llama_scale_embeddings(const ModelLlama *llama, uint32_t x);
 /* So many blocks from that one on; to be freed. */
 ModelLlamaBlock *model_llama_declare_blocks(const ModelLlama *llama, const ModelNetwork *network,
@@ -81,10 +80,6 @@ ModelLayer model_llama_declare_head(const ModelLlama *llama, const ModelNetwork 
                                     uint32_t root, const ModelLayer *embed);
 void model_llama_make_mask(ModelLlama *llama);
 uint32_t model_llama_scale_logits(const ModelLlama *llama, uint32_t logits);
-void model_llama_split_table(const ModelLlama *llama, const ModelLayer *embed);
-/* The head's call gathers the tokens, and gives this rank's logits. */
-uint32_t model_llama_run_head(const ModelLlama *llama, const ModelLayer *norm,
-                              const ModelLayer *head, ModelStream stream, uint32_t targets);
 
 /* ---- transformers' modules (llama-transformers.c) -------------------------------------------- */
 
@@ -132,23 +127,3 @@ static inline unsigned model_llama_keep_given(uint32_t *arguments, unsigned n) {
     }
     return n_given;
 }
-
-/* ---- layers that ranks share ---------------------------------------------------------------- */
-
-/* Its weight is one rank's part. */
-void model_llama_split(const ModelLlama *llama, const ModelLayer *layer, PlanSplit split);
-PlanGraphTokens model_llama_tokens_between(const ModelLlama *llama);
-/* Of all ranks that share, where there are several: the argument of the module being walked, which
- * its call holds, and lets go before x. */
-uint32_t model_llama_gather_tokens(const ModelLlama *llama, uint32_t x);
-/* What a layer that ranks share by columns reads, where each rank has all tokens. */
-uint32_t model_llama_read_by_columns(const ModelLlama *llama, uint32_t x);
-/* What ranks have each a term of: its sums, of a rank's tokens or, where each has all, of these. */
-uint32_t model_llama_join_ranks(const ModelLlama *llama, uint32_t x);
-/* What a further layer reads that reads the same: where each gathers for itself a compiler finds
- * that done, but not what backward scatters of each. */
-uint32_t model_llama_gather_again(const ModelLlama *llama, uint32_t own, uint32_t gathered);
-/* A layer whose input columns ranks share, if they do. Its call also sums the ranks' results, and
- * holds its input until then. */
-uint32_t model_llama_run_by_rows(const ModelLlama *llama, const ModelLayer *layer, uint32_t x,
-                                 uint64_t in);

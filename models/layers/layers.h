@@ -112,7 +112,11 @@ uint32_t model_run_embedding(const ModelWalk *w, const ModelLayer *layer, uint32
 /* The op alone. */
 uint32_t model_embedding_op(const ModelWalk *w, const ModelLayer *layer, uint32_t index, uint64_t n,
                             uint64_t vocab);
-/* The tables of tokens and of their learned positions, of `vocab` and `most` rows. */
+/* Rows of a table for each token of so many sequences; where ranks share layers, this rank's part
+ * of these. rows: how many of the table's a rank has. */
+uint32_t model_run_table(const ModelWalk *w, const ModelLayer *table, uint32_t index,
+                         uint64_t batch, uint64_t rows);
+/* The tables of tokens and of their learned positions, of `vocab` and `most` rows on a rank. */
 typedef struct {
     const ModelLayer *tokens, *positions;
     uint64_t vocab, most;

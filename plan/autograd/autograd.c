@@ -237,8 +237,8 @@ static void pass_on(PlanRun *run, const PlanNode *node, PlanTensor *gradients, G
     for (uint32_t i = 0; i < node->n_edges; i++) { /* the list of them is held to the end */
         plan_run_ref(run, gradients[i]);
     }
-    bool input_is_last =
-        has_bias || (op && op->kind == PLAN_OP_RMSNORM && plan_graph_cuts_tokens(run->graph));
+    bool is_norm = op && (op->kind == PLAN_OP_RMSNORM || op->kind == PLAN_OP_LAYERNORM);
+    bool input_is_last = has_bias || (is_norm && plan_graph_cuts_tokens(run->graph));
     if (!input_is_last) {
         pass_to_nodes(run, node, gradients, true, heap);
     }

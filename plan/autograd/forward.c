@@ -30,6 +30,15 @@ static void hold_value(PlanRun *run, uint32_t value) {
     }
 }
 
+/* What a linear layer adds of its bias, where that is not all of it; else PLAN_NO_TENSOR. */
+static PlanTensor part_of_bias(PlanRun *run, const PlanGraphOp *op) {
+    uint32_t bias =
+        op->kind == PLAN_OP_LINEAR ? plan_graph_ref(run->graph, op->values + LINEAR_B) : PLAN_NONE;
+    return bias == PLAN_NONE
+               ? PLAN_NO_TENSOR
+               : plan_shared_part(run, plan_graph_value_at(run->graph, bias)->parameter);
+}
+
 static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
@@ -37,6 +46,7 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     bool before_root =
         run->flavour->flatten && op->kind == PLAN_OP_CAST && graph->dtype != PLAN_FP32 &&
         plan_graph_ref(run->graph, op->values) == g_array_index(graph->inputs, uint32_t, 0);
+    PlanTensor bias = part_of_bias(run, op);
     for (unsigned i = 0; i < op->n_outputs; i++) {
         uint32_t value = plan_graph_ref(run->graph, op->values + op->n_inputs + i);
         const PlanGraphValue *v = plan_graph_value_at(graph, value);
@@ -62,9 +72,14 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
         plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
                               plan_graph_dims_of(graph, op), plan_graph_attrs_of(graph, op));
     for (unsigned i = 0; i < op->n_inputs + op->n_outputs; i++) {
-        append_value(run, plan_graph_ref(run->graph, op->values + i));
+        if (i == LINEAR_B && bias.storage != PLAN_NONE) {
+            plan_run_operand(run, bias);
+        } else {
+            append_value(run, plan_graph_ref(run->graph, op->values + i));
+        }
     }
     plan_run_launch(run);
+    plan_run_unref(run, bias);
     bool is_trained = plan_graph_is_last_stage(graph) && !run->graph->evaluates;
     for (unsigned i = 0; i < op->n_outputs && is_trained; i++) {
         if (plan_graph_ref(graph, op->values + op->n_inputs + i) == graph->loss_made) {

@@ -22,6 +22,9 @@ uint32_t plan_graph_parameter(PlanGraph *graph, uint32_t module, const char *loc
 void plan_graph_split_parameter(PlanGraph *graph, uint32_t value, PlanSplit split);
 /* Each rank of the tensor axis has all of it, and all tokens pass through it. */
 void plan_graph_sees_all(PlanGraph *graph, uint32_t value);
+/* Each rank of the tensor axis has all of it, a bias, and adds an N-th of it to its term of a sum
+ * of all tokens. */
+void plan_graph_add_in_parts(PlanGraph *graph, uint32_t value);
 /* The parameter has this dtype, not the network's. */
 void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype);
 /* The parameter, a matrix, is stored in 4 bits, in a tensor of dtype graph->trained.stored. */

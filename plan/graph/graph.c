@@ -203,6 +203,12 @@ void plan_graph_sees_all(PlanGraph *graph, uint32_t value) {
     plan_graph_parameter_at(graph, parameter)->sees_all = true;
 }
 
+void plan_graph_add_in_parts(PlanGraph *graph, uint32_t value) {
+    uint32_t parameter = plan_graph_value_at(graph, value)->parameter;
+    plan_graph_sees_all(graph, value);
+    plan_graph_parameter_at(graph, parameter)->is_added_in_parts = true;
+}
+
 void plan_graph_give_dtype(PlanGraph *graph, uint32_t value, PlanDtype dtype) {
     PlanGraphValue *v = plan_graph_value_at(graph, value);
     PlanGraphParameter *p = plan_graph_parameter_at(graph, v->parameter);

@@ -40,10 +40,11 @@ typedef struct {
     bool of_adapter;
     bool has_own_dtype; /* own_dtype, not the network's */
     uint8_t own_dtype;
-    bool sees_all;        /* every rank of the axis of `split` makes the whole of its gradient */
-    bool copies_gradient; /* autograd copies the first gradient: its layout differs from the
+    bool sees_all;          /* every rank of the axis of `split` makes the whole of its gradient */
+    bool is_added_in_parts; /* each of these ranks has all of it, and adds an N-th of it */
+    bool copies_gradient;   /* autograd copies the first gradient: its layout differs from the
                            * parameter's, or its storage is also another's */
-    PlanSplit split;      /* among ranks; dims are of one rank's piece */
+    PlanSplit split;        /* among ranks; dims are of one rank's piece */
     /* Stored in 4 bits: the matrix of `numbers` numbers that it stands for. dims, elements and
      * own_dtype are then of the tensor that holds the bits. numbers 0: it is not. */
     uint64_t numbers;

@@ -299,9 +299,9 @@ void plan_clip_norm_of_2_4(PlanRun *run, uint64_t ranks) {
 /* Experts that ranks share, or layers between which they leave sequences whole. */
 static bool has_axis_more(const PlanClipped *clipped) {
     const PlanRun *of = clipped->of;
-    uint32_t p = clipped->parameter;
-    return of->units[of->unit_of_parameter[p]].of_experts ||
-           plan_axis_of_split(plan_graph_parameter_at(of->graph, p)->split) == PLAN_AXIS_TENSOR;
+    const PlanGraphParameter *p = plan_graph_parameter_at(of->graph, clipped->parameter);
+    return of->units[of->unit_of_parameter[clipped->parameter]].of_experts ||
+           plan_axis_of_split(p->split) == PLAN_AXIS_TENSOR || p->is_added_in_parts;
 }
 
 static PlanClip part_of_clip(const PlanClip *all, bool has_more) {

@@ -20,9 +20,10 @@ unsigned plan_n_groups(const PlanRun *run) {
 
 unsigned plan_group_of(const PlanRun *run, uint32_t parameter) {
     const PlanGraphParameter *p = plan_run_parameter(run, parameter);
+    bool is_shared = p->split != PLAN_SPLIT_NONE || p->is_added_in_parts;
     return has_tensors_beside_shards(run) ? !p->ignored
            : is_muons(run)                ? !plan_muon_takes(run, parameter)
-                                          : plan_n_groups(run) > 1 && p->split != PLAN_SPLIT_NONE;
+                                          : plan_n_groups(run) > 1 && is_shared;
 }
 
 bool plan_muon_takes(const PlanRun *run, uint32_t parameter) {

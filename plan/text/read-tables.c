@@ -79,6 +79,9 @@ static bool read_split(PlanReader *r, PlanParameter *p) {
         (p->n_dims != 3 || p->dims[1] % axes[PLAN_AXIS_ALIKE])) {
         return plan_reader_fail(r, "the alike axis does not divide the rows of these experts");
     }
+    if (p->split == PLAN_SPLIT_THIRDS && p->dims[0] % (3 * axes[axis])) {
+        return plan_reader_fail(r, "the tensor axis does not divide the thirds of this parameter");
+    }
     return p->dims[is_of_columns ? p->n_dims - 1 : 0] % axes[axis] == 0 ||
            plan_reader_fail(r, "the %s axis does not divide %s of this parameter",
                             plan_axis_name(axis), is_of_columns ? "the columns" : "the rows");

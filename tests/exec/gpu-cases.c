@@ -104,6 +104,10 @@ const GpuCase gpu_cases[] = {
     {"llama-toy -n 2 --network-key window=7 --network-key window_by=kernel --kernels fused", FP32},
     {"llama-toy -n 2 --network-key window=9 --network-key code=transformers --micro-batch 2", FP32},
     {"llama-toy -n 2 --tensor 2 --network-key loss=kernel", FP32},
+    {"gpt-toy -n 4 --tensor 2 --micro-batch 3 --checkpointing full --clip 1", FP32},
+    {"gpt-toy -n 2 --tensor 2 --micro-batch 2 --sharding none --sequence-parallel no --model-dtype "
+     "bf16",
+     BF16},
     {"moe-toy -n 4 --network-key routing=in-turn --expert 2 --micro-batch 3 --checkpointing full "
      "--clip 1",
      FP32},

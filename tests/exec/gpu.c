@@ -200,6 +200,7 @@ static void weights_go_between(const char *words) {
 static void weights_are_saved_and_loaded(void) {
     weights_go_between("gpt-toy -n 2");
     weights_go_between("llama-toy -n 4 --tensor 2"); /* of whose parameters ranks have columns */
+    weights_go_between("gpt-toy -n 4 --tensor 2");   /* or rows of each third */
 }
 
 static uint64_t number_of(const Trace *trace, const char *key) {

@@ -51,6 +51,26 @@ static const char *const with_norms_of_heads[] = {
     "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3",
     NULL,
 };
+/* Of whose layer for q, k and v a rank has its heads' rows; it adds an N-th of some biases. */
+static const char *const with_gpt[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 4 --tensor 2 --micro-batch 6 --checkpointing full",
+    "-n 6 --tensor 2 --micro-batch 2 --accumulate 2 --eval-batches 1",
+    "-n 2 --tensor 2 --micro-batch 12 --sharding none --optimizer-kernel fused",
+    "-n 4 --tensor 4 --micro-batch 12 --checkpointing selective-op",
+    "-n 4 --tensor 2 --micro-batch 3 --accumulate 2 --sequence-parallel no",
+    "-n 4 --tensor 2 --micro-batch 6 --sequence-parallel no --tensor-plan kempnerforge",
+    "-n 2 --tensor 2 --micro-batch 12 --sharding none --sequence-parallel no --tensor-plan "
+    "transformers",
+    NULL,
+};
+static const char *const with_gpt_clipped[] = {
+    "-n 1 --micro-batch 12 --sharding none --optimizer momentum --lr 0.05 --clip 0.3",
+    "-n 4 --tensor 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3",
+    "-n 4 --tensor 2 --micro-batch 6 --optimizer momentum --lr 0.05 --clip 0.3 "
+    "--sequence-parallel no",
+    NULL,
+};
 /* One table is embedding and head. */
 static const char *const with_a_tied_head[] = {
     "-n 1 --micro-batch 12 --sharding none",
@@ -302,6 +322,9 @@ int main(int argc, char **argv) {
         {"whose loss is one kernel", "llama-toy --network-key loss=kernel",
          with_one_kernel_of_loss},
         {"of shared layers, clipped,", "llama-toy", with_llama_clipped},
+        {"of a GPT's shared layers", "gpt-toy --network-key heads=4", with_gpt},
+        {"of a GPT's shared layers and table, clipped,", "gpt-toy --network-key tied=yes",
+         with_gpt_clipped},
         {"of shared sequences", LONG_LLAMA, with_sequences_shared},
         {"of shared sequences and norms of heads", LONG_LLAMA " --network-key qk_norm=head",
          with_sequences_and_norms},

@@ -338,12 +338,20 @@ static void contradictions(void) {
     }
 }
 
-/* What ranks would share is of a Llama as torchtitan has it, and divides by them. */
+/* What ranks would share is of a Llama as torchtitan has it, or of a GPT in the same way, and
+ * divides by them. */
 static void layers_that_are_not_shared(void) {
     static const struct {
         const char *more, *expected, *words;
     } cases[] = {
-        {"family=gpt\nheads=2\n", "is not planned for families other than llama"},
+        {"family=mpt\nheads=2\n", "is not planned for families other than gpt and llama"},
+        {"family=gpt\nheads=2\ndropout=0.1\n", "is not planned for dropout; set dropout = 0"},
+        {"family=gpt\nheads=2\npositions=alibi\n", "positions = alibi; set positions = learned"},
+        {"family=gpt\nheads=2\n", "compiled blocks of family gpt", "kernels=compiled"},
+        {"family=gpt\nheads=2\n", "PyTorch other than 2.13", "pytorch=2.14"},
+        {"family=gpt\nheads=2\ntied=yes\n", "a head that is the embedding with a tensor_plan",
+         "tensor_plan=kempnerforge sequence_parallel=no"},
+        {"family=gpt\nheads=1\n", "does not divide heads (1)"},
         {"family=llama\nheads=2\nkv_heads=1\n", "does not divide kv_heads (1)"},
         {"family=llama\nheads=2\nkv_heads=2\ntied=yes\n",
          "a head that is the embedding with a tensor_plan that cuts neither or one of them; set "

@@ -35,6 +35,20 @@ PlanTensor plan_shared_settled(PlanRun *run, uint32_t parameter, PlanTensor grad
                : PLAN_NO_TENSOR;
 }
 
+/* ---- biases --------------------------------------------------------------------------------- */
+
+PlanTensor plan_shared_part(PlanRun *run, uint32_t parameter) {
+    if (parameter == PLAN_NONE || !plan_run_parameter(run, parameter)->is_added_in_parts) {
+        return PLAN_NO_TENSOR;
+    }
+    PlanOperand whole = run->flavour->parameter(run, parameter);
+    PlanTensor part = plan_run_new_tensor(run, whole.elements, run->graph->dtype, "part");
+    LAUNCH_OPERANDS(run, PLAN_OP_TIMES_NUMBER, DIMS((int64_t)whole.elements),
+                    &(double){1 / (double)run->graph->shared.tensor}, whole,
+                    plan_run_operand_of(run, part));
+    return part;
+}
+
 /* ---- tokens --------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -1,6 +1,7 @@
 /* plan/autograd/shared/shared.h - layers that the ranks of the tensor axis share, as torchtitan's
- * plan for Llama has PyTorch's DTensors do it (torch.distributed.tensor.parallel, with sequence
- * parallel and loss_parallel; PyTorch 2.13, recorded: tests/oracle/, *-tensor-*).
+ * plan for Llama, and one like it for a GPT, have PyTorch's DTensors do it
+ * (torch.distributed.tensor.parallel, with sequence parallel and loss_parallel; PyTorch 2.13,
+ * recorded: tests/oracle/, *-tensor-*).
  *
  * Between the layers a rank has its part of every sequence, inside them all tokens and its part of
  * the columns (q, k, v, gate, up, head) or rows (o, down, embedding) of the weights. So four
@@ -18,6 +19,10 @@ static inline bool plan_shared_is_scatter(const PlanGraphOp *op) {
     return (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_SCATTER ||
            (PlanGraphKind)op->kind == PLAN_GRAPH_SHARED_SCATTER_FLOAT8;
 }
+
+/* An N-th of a bias that every rank has and adds to its term of a sum, as DTensors divide it: a new
+ * tensor. PLAN_NO_TENSOR: of another parameter, which is used as it is. */
+PlanTensor plan_shared_part(PlanRun *run, uint32_t parameter);
 
 /* Whether each tensor rank makes the parameter's gradient of its own tokens only, so that the
  * ranks' must be summed. */

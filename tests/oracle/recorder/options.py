@@ -105,7 +105,7 @@ def add_training_options(p):
     par.add_argument("--world", type=int, default=8)
     par.add_argument("--rank", type=int, default=0)
     par.add_argument("--shard-size", type=int, help="ranks per shard group (hybrid sharding)")
-    par.add_argument("--tensor", type=int, default=1, help="fsdp2, llama: ranks that share a layer, side by side in the world")
+    par.add_argument("--tensor", type=int, default=1, help="fsdp2, llama, gpt: ranks that share a layer, side by side in the world")
     par.add_argument("--tensor-plan", choices=("torchtitan", "ends-whole", "logits-whole"), default="torchtitan",
                      help="with --tensor: the embedding and the logits too; as KempnerForge has it; or, without --sequence-parallel, "
                           "the logits, which all get, but not the embedding, as transformers has it")

@@ -1,14 +1,39 @@
-"""A llama's layers shared by the ranks of a mesh's dimension, as torchtitan's plan has it (models/llama3/infra/
+"""A network's layers shared by the ranks of a mesh's dimension.  A llama's as torchtitan's plan has it (models/llama3/infra/
 parallelize.py, apply_tp): embedding by rows, norms on parts of the sequence, q, k, v, gate, up and the head by
-columns, o and down by rows.  Between layers each rank has its part of every sequence."""
+columns, o and down by rows.  Between layers each rank has its part of every sequence.
+
+A gpt's likewise, its positions as its tokens: so PyTorch's own tests share a network with learned positions, LayerNorms and
+biases (torch/testing/_internal/distributed/_tensor/common_dtensor.py, Transformer.parallelize).  Its one layer for q, k and v
+is cut by rows, of which a rank takes the first third for its heads' queries, and so on: its weight must be laid out so."""
 
 import contextlib
 import functools
+
+from dataclasses import dataclass
 
 import torch
 
 import frozen
 import versions
+
+
+@dataclass
+class Layers:
+    """What the layers of a kind of network are called."""
+    tables: tuple
+    norm: str
+    norms: tuple  # of a block
+    attention: tuple  # by columns
+    attention_ends: str  # by rows
+    hidden: tuple
+    hidden_ends: str
+    more: int  # what attention is given beside the tokens
+
+
+LAYERS = {
+    "llama": Layers(("embed",), "norm", ("norm_1", "norm_2"), ("attn.q", "attn.k", "attn.v"), "attn.o", ("mlp.gate", "mlp.up"),
+                    "mlp.down", 2),
+    "gpt": Layers(("wte", "wpe"), "ln_f", ("ln_1", "ln_2"), ("attn.qkv",), "attn.proj", ("mlp.up",), "mlp.down", 0)}
 
 
 def prepare(recorder):
@@ -42,15 +67,16 @@ def share_layers(network, mesh, options):
     if network.shape.tied:
         if options.tensor_plan != "torchtitan":
             raise SystemExit("--tied beside --tensor: in other plans embedding and head have not the same part of the table")
-        network.head.weight = network.embed.weight
+        network.head.weight = getattr(network, LAYERS[network.shape.kind].tables[0]).weight
 
 
 def _share(network, mesh, options):
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel,
                                                    SequenceParallel, parallelize_module)
-    if network.shape.kind != "llama":
-        raise SystemExit("--tensor is of llama alone")
+    if network.shape.kind not in LAYERS:
+        raise SystemExit("--tensor is of llama and gpt alone")
+    layers = LAYERS[network.shape.kind]
     if options.sequence_parallel is False:
         return _share_without_sequences(network, mesh, options)
     if options.tensor_plan == "ends-whole":
@@ -58,9 +84,8 @@ def _share(network, mesh, options):
     if options.tensor_plan == "logits-whole":
         raise SystemExit("--tensor-plan logits-whole is recorded with --no-sequence-parallel")
     whole_loss = not options.loss_parallel
-    ends = {
-        "embed": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
-        "norm": SequenceParallel(),
+    ends = dict.fromkeys(layers.tables, RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1))) | {
+        layers.norm: SequenceParallel(),
         "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate() if whole_loss else Shard(-1),
                                 use_local_output=whole_loss)}
     has = dict(network.named_children())  # a stage has not all of them
@@ -73,15 +98,15 @@ def _share(network, mesh, options):
     for block in network.layers.children():
         if network.shape.qk_norm == "head":
             _share_head_norms(block.attn, mesh)
+        others = (None,) * layers.more
         parallelize_module(block, mesh, {
-            "norm_1": SequenceParallel(),
-            "attn": gather(input_layouts=(Shard(1), None, None), desired_input_layouts=(Replicate(), None, None)),
-            "attn.q": columns(), "attn.k": columns(), "attn.v": columns(),
-            "attn.o": rows(output_layouts=Shard(1)),
-            "norm_2": SequenceParallel(),
+            **dict.fromkeys(layers.norms, SequenceParallel()),
+            "attn": gather(input_layouts=(Shard(1), *others), desired_input_layouts=(Replicate(), *others)),
+            **dict.fromkeys(layers.attention, columns()),
+            layers.attention_ends: rows(output_layouts=Shard(1)),
             "mlp": gather(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)),
-            "mlp.gate": columns(), "mlp.up": columns(),
-            "mlp.down": rows(output_layouts=Shard(1))})
+            **dict.fromkeys(layers.hidden, columns()),
+            layers.hidden_ends: rows(output_layouts=Shard(1))})
 
 
 def _share_without_sequences(network, mesh, options):
@@ -92,17 +117,17 @@ def _share_without_sequences(network, mesh, options):
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
     if network.shape.qk_norm != "none":
         raise SystemExit("--no-sequence-parallel: nobody adds up the gradients of q's and k's norms")
-    ends = {}
+    ends, layers = {}, LAYERS[network.shape.kind]
     if options.tensor_plan == "torchtitan":
-        ends["embed"] = RowwiseParallel(input_layouts=Replicate())
+        ends = dict.fromkeys(layers.tables, RowwiseParallel(input_layouts=Replicate()))
         ends["head"] = ColwiseParallel(output_layouts=Shard(-1) if options.loss_parallel else Replicate(),
                                        use_local_output=not options.loss_parallel)
     elif options.tensor_plan == "logits-whole":
         ends["head"] = ColwiseParallel(output_layouts=Replicate())
     has = dict(network.named_children())  # a stage has not all of them
     parallelize_module(network, mesh, {name: style for name, style in ends.items() if name in has})
-    columns = dict.fromkeys(("attn.q", "attn.k", "attn.v", "mlp.gate", "mlp.up"), ColwiseParallel())
-    rows = dict.fromkeys(("attn.o", "mlp.down"), RowwiseParallel())
+    columns = dict.fromkeys(layers.attention + layers.hidden, ColwiseParallel())
+    rows = dict.fromkeys((layers.attention_ends, layers.hidden_ends), RowwiseParallel())
     for block in network.layers.children():
         parallelize_module(block, mesh, columns | rows)
 
@@ -120,6 +145,8 @@ def _share_blocks_alone(network, mesh):
     from torch.distributed.tensor import DTensor, Replicate, Shard
     from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel, SequenceParallel,
                                                    parallelize_module)
+    if network.shape.kind != "llama":
+        raise SystemExit("--tensor-plan ends-whole with sequence parallel is of llama alone")
 
     def as_placed(placement):
         def hook(module, given, made):
