@@ -5,6 +5,7 @@
  * line. (Were its own standard output the ranks', nobody would learn that it cannot be written:
  * mpirun drops what it cannot pass on.)
  */
+#include <errno.h>
 #include <gio/gio.h>
 #include <glib-unix.h>
 #include <signal.h>
@@ -329,6 +330,17 @@ static const char *wrong_with(const Options *options) {
                                    : NULL;
 }
 
+/* Said before any rank is started, whose end mpirun waits for. */
+static bool is_readable(const char *option, const char *path, GError **error) {
+    bool is = !path || access(path, R_OK) == 0;
+    if (!is) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "cannot read %s: %s; give %s a file that is there", path, g_strerror(errno),
+                    option);
+    }
+    return is;
+}
+
 static bool options_are_sound(const Options *options, GError **error) {
     const char *wrong = wrong_with(options);
     if (wrong) {
@@ -337,6 +349,8 @@ static bool options_are_sound(const Options *options, GError **error) {
     return !wrong && exec_option_is_limit(options->memory_limit, error) &&
            exec_option_is_file("--trace", options->trace, error) &&
            exec_option_is_file("--save", options->save, error) &&
+           is_readable("--load", options->load, error) &&
+           is_readable("--data", is_file(options->data) ? options->data : NULL, error) &&
            cli_ranks_know_device(options->device, error) &&
            exec_options_suit_device(options->device, options->comm, options->no_op_times, error);
 }

@@ -297,6 +297,11 @@ static void slips(void) {
     expect("predict gpt2 -micro-batch 3", 2, "",
            "Unknown option -micro-batch; did you mean --micro");
     expect("list gpt9", 2, "", "nor a network or cluster of that name; did you mean gpt2?");
+    g_setenv("FORESHARD_EXEC", "/bin/false", TRUE); /* no rank has to be started to say it */
+    expect("run gpt-toy -n 2 --load gone.safetensors", 2, "",
+           "cannot read gone.safetensors: No such file or directory; give --load a file");
+    expect("run gpt-toy -n 2 --data gone.bin", 2, "", "give --data a file that is there");
+    g_unsetenv("FORESHARD_EXEC");
     expect("list gpus", 2, "", "there is no list of 'gpus'; did you mean clusters?");
     expect("list models", 2, "", "there is no list of 'models'; did you mean networks?");
     expect("fit gpt2", 2, "", "there is no command 'fit'; did you mean predict?");
