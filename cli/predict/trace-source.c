@@ -47,6 +47,13 @@ Trace *cli_trace_load(CliPlanSource *source, const char *name, const char *clust
                     g_strerror(errno));
         return NULL;
     }
+    if (!exists && cli_plan_source_finds(name, NULL)) {
+        g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
+                    "%s is a network: give the cluster to predict it on, as in: --cluster "
+                    "a100-node (`foreshard list clusters` names them)",
+                    name);
+        return NULL;
+    }
     g_set_error(error, TRACE_ERROR, TRACE_ERROR_FILE,
                 "%s %s; give one, or a plan or network and the cluster to predict it on, "
                 "as in: gpt2 -n 8 --cluster a100-node",

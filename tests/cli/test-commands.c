@@ -208,7 +208,10 @@ static void knobs(void) {
            "did you mean wrap?");
     expect("plot gpt-toy -n 2 --cluster this-machine --knob zzz=1", 2, "", "--help-strategy");
     expect("plot no-such.trace", 2, "", "no-such.trace does not exist; give one, or a plan or");
-    expect("plot gpt-toy -n 2", 2, "", "gpt-toy is no trace; give one, or a plan or network and");
+    expect("plot gpt-toy -n 2", 2, "",
+           "gpt-toy is a network: give the cluster to predict it on, as in: --cluster");
+    expect("diagnose gpt-toy -n 2", 2, "", "gpt-toy is a network: give the cluster to predict");
+    expect("plot gpt-tou -n 2", 2, "", "gpt-tou is no trace; give one, or a plan or network and");
     expect("plot gpt-tou -n 2 --cluster this-machine", 2, "", "did you mean gpt-toy?");
     expect("predict gpt2 --cluster dgx-b200", 2, "", "did you mean b200-p6 or b200-node?");
     expect("predict gpt2 --cluster dgx-a100", 2, "", "did you mean a100-p4d,");
