@@ -23,6 +23,7 @@
 #include "kernels/cuda/products/four-bit.h"
 #include "kernels/cuda/products/grouped.h"
 #include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/products/mxfp8.h"
 #include "kernels/cuda/products/turned.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/ranks/ring.h"
@@ -439,6 +440,10 @@ static void measure_float8(Bench *bench) {
     BYTES("float8 cast, turned too", (HALF + 2) * n,
           kernel_cuda_float8_cast(lane, (guint8 *)bench->c, turned, &x, scale, KERNEL_CUDA_WHOLE,
                                   KERNEL_CUDA_E4M3));
+    BYTES("mxfp8 cast", (HALF + 1) * n,
+          kernel_cuda_mxfp8_cast(lane, (guint8 *)bench->c, turned, bench->a, M, IN, false, TYPE));
+    BYTES("mxfp8 cast, columns", (HALF + 1) * n,
+          kernel_cuda_mxfp8_cast(lane, (guint8 *)bench->c, turned, bench->a, M, IN, true, TYPE));
     BYTES("float8 step, bounded", 8 * n / 2,
           kernel_cuda_float8_step(lane, bench->c, KERNEL_CUDA_SCALE_F32, bench->a,
                                   KERNEL_CUDA_SCALE_F32, (size_t)M * IN / 2,

@@ -1,11 +1,12 @@
-/* kernels/float8-bits.h - e4m3 and e5m2 as bits, and a scale of a magnitude, for the host and for
- * CUDA. Whoever includes it defines before: FLOAT8_INLINE how a function is declared, and
- * float_bits(x), float_from_bits(bits).
+/* kernels/float8-bits.h - e4m3 and e5m2 as bits, a scale of a magnitude, and the powers of two of
+ * MXFP8, for the host and for CUDA. Whoever includes it defines before: FLOAT8_INLINE how a
+ * function is declared, and float_bits(x), float_from_bits(bits).
  *
  * Narrowing rounds to nearest, ties to even, and gives the largest number for what is larger.
  */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Shifted into place, an e4m3 is a float whose exponent is 120 too small, denormals included. */
@@ -78,4 +79,41 @@ FLOAT8_INLINE void float8_delay(float *history, float *scale, size_t passes, siz
     if (most > 0 && most < 0x7f800000u) {
         *scale = 1 / float8_scale_of((double)float_from_bits(most), largest, true);
     }
+}
+
+/* ---- MXFP8 ---------------------------------------------------------------------------------- */
+
+enum {
+    MXFP8_BLOCK = 32, /* numbers that share an exponent */
+    MXFP8_TILE_ROWS = 128,
+    MXFP8_TILE_COLS = 4
+};
+
+/* Of a block whose largest magnitude is that: the exponent of the least power of two that is no
+ * smaller than 1/448 of it. 448 is e4m3's largest number. */
+FLOAT8_INLINE uint8_t mxfp8_exponent_of(float magnitude) {
+    uint32_t bits = float_bits(magnitude / 448.0F), exponent = bits >> 23, rest = bits & 0x7fffffu;
+    if (exponent == 0xffu) {
+        return rest ? 0xffu : 0xfeu;
+    }
+    uint32_t up = exponent ? rest > 0 : rest > 0x400000u; /* 2^-127 is 0x400000 */
+    return (uint8_t)(exponent + up > 0xfeu ? 0xfeu : exponent + up);
+}
+
+FLOAT8_INLINE float mxfp8_power_of(uint8_t exponent) {
+    uint32_t bits = exponent == 0xffu ? 0x7fc00000u : (uint32_t)exponent << 23;
+    return float_from_bits(exponent ? bits : 0x400000u);
+}
+
+/* torchao (_to_mx_rceil): nothing of a block whose exponent is 0 is left in e4m3 anyhow. */
+FLOAT8_INLINE float mxfp8_inverse_of(uint8_t exponent) {
+    return exponent ? 1 / mxfp8_power_of(exponent) : 1;
+}
+
+/* Where products look for a row's exponent, of `cols` a row. */
+FLOAT8_INLINE size_t mxfp8_place_of(size_t row, size_t col, size_t cols) {
+    size_t tile = row / MXFP8_TILE_ROWS * (cols / MXFP8_TILE_COLS) + col / MXFP8_TILE_COLS;
+    size_t within = row % MXFP8_TILE_ROWS;
+    size_t place = (within % 32 * 4 + within / 32) * MXFP8_TILE_COLS + col % MXFP8_TILE_COLS;
+    return tile * MXFP8_TILE_ROWS * MXFP8_TILE_COLS + place;
 }

@@ -2,7 +2,8 @@
  * (products.cc has the arithmetic.)
  *
  * Of float8 it takes what cublasLt.h's documentation has for compute capability 8.9 and 9.0: a
- * transposed and b not, sides and addresses of whole 16 bytes, not both factors in e5m2.
+ * transposed and b not, sides and addresses of whole 16 bytes, not both factors in e5m2. MXFP8
+ * takes 10.0: both factors in e4m3, with exponents for whole tiles of 128 rows and 4 columns.
  *
  * What a GPU would only show as a wrong number or a fault ends the program: matrices that do not
  * fit each other, or lie outside the device's memory; pointers that are less aligned than the
@@ -140,6 +141,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
         return assign(&product->a_scale, value, bytes);
     case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
         return assign(&product->b_scale, value, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+        return assign(&product->a_mode, value, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
+        return assign(&product->b_mode, value, bytes);
     case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
         return assign(&product->quick, value, bytes);
     }
@@ -204,16 +209,26 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
     return given_back(preference);
 }
 
+/* Whether it is no product of MXFP8, or one that a GPU has; PyTorch asks for whole tiles, too. */
+static bool takes_mxfp8(const EmulatorProduct &p, const EmulatorLayout &a,
+                        const EmulatorLayout &b) {
+    return (!p.a_mode && !p.b_mode) ||
+           (is_mxfp8(p) && emulator_capability() >= 100 && p.a_scale && p.b_scale && !p.quick &&
+            a.type == CUDA_R_8F_E4M3 && b.type == CUDA_R_8F_E4M3 &&
+            (a.rows | a.cols | b.rows | b.cols) % 128 == 0 && a.batch == 1);
+}
+
 /* Whether it is no product of float8, or one that a GPU has. */
 static bool takes_float8(const EmulatorProduct &p, const EmulatorLayout &a, const EmulatorLayout &b,
                          const EmulatorLayout &d, const EmulatorPreference &aligned) {
     if (!is_float8(a.type) && !is_float8(b.type)) {
-        return !p.a_scale && !p.b_scale && !p.quick;
+        return !p.a_scale && !p.b_scale && !p.quick && !p.a_mode && !p.b_mode;
     }
     bool is_whole = (a.rows | a.cols | b.rows | b.cols | (uint64_t)a.ld | (uint64_t)b.ld) % 16 == 0;
     return is_float8(a.type) && is_float8(b.type) && !is_float8(d.type) &&
            !(a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) && p.a == CUBLAS_OP_T &&
-           p.b == CUBLAS_OP_N && is_whole && aligned.a >= 16 && aligned.b >= 16 && aligned.d >= 16;
+           p.b == CUBLAS_OP_N && is_whole && takes_mxfp8(p, a, b) && aligned.a >= 16 &&
+           aligned.b >= 16 && aligned.d >= 16;
 }
 
 /* Of an algorithm, where it stood among those that were proposed. */
@@ -304,9 +319,13 @@ static void all_must_be_there(const EmulatorCall &call) {
         must_be_there("what goes into GELU", p.aux, (d.cols - 1) * (size_t)p.aux_ld + d.rows,
                       d.type);
     }
-    for (const float *scale : {p.a_scale, p.b_scale}) {
-        if (scale) {
-            must_be_there("a scale", scale, 1, CUDA_R_32F);
+    const EmulatorLayout *layouts[] = {&call.a_layout, &call.b_layout};
+    const void *scales[] = {p.a_scale, p.b_scale};
+    for (int i = 0; i < 2; i++) {
+        if (scales[i] && is_mxfp8(p)) {
+            must_be_there("an exponent", scales[i], elements_of(*layouts[i]) / 32, CUDA_R_8F_E4M3);
+        } else if (scales[i]) {
+            must_be_there("a scale", scales[i], 1, CUDA_R_32F);
         }
     }
 }

@@ -13,7 +13,9 @@ struct EmulatorProduct {
     int32_t bias_type;
     void *aux;
     int64_t aux_ld;
-    const float *a_scale = nullptr, *b_scale = nullptr; /* of float8: one for all */
+    /* Of float8: one for all, or in MXFP8 an exponent for each 32 that are summed. */
+    const void *a_scale = nullptr, *b_scale = nullptr;
+    int32_t a_mode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F, b_mode = a_mode;
     int8_t quick = 0;
 };
 
@@ -36,6 +38,10 @@ struct EmulatorCall {
 
 inline bool is_float8(cudaDataType type) {
     return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
+inline bool is_mxfp8(const EmulatorProduct &p) {
+    return p.a_mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0 && p.b_mode == p.a_mode;
 }
 
 inline bool has_bias(const EmulatorProduct &p) {

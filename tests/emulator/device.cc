@@ -56,6 +56,10 @@ void emulator_set_capability(int of_compute) {
     capability = of_compute;
 }
 
+int emulator_capability() {
+    return capability;
+}
+
 cudaError_t emulator_error(cudaError_t error) {
     return last_error = error;
 }

@@ -89,6 +89,7 @@ extern size_t emulator_blas_objects; /* that live */
 
 /* Keeps the error for cudaGetLastError() and returns it. */
 cudaError_t emulator_error(cudaError_t error);
+int emulator_capability();
 
 /* FORESHARD_EMULATOR_FAULT=N: the N-th kernel of the process touches what it may not. As on a GPU
  * that shows when it runs, which is later than its launch, and from then on in every call: also in

@@ -2,7 +2,8 @@
  *
  * Matrices are column-major, as cuBLASLt's. Halves are widened, multiplied in fp32, and rounded
  * once, after the epilogue. A tf32 product is computed in fp32. float8 is added up as GPUs do that,
- * which keep 14 bits: "fp32" sums of it are none (sum_of_float8()).
+ * which keep 14 bits: "fp32" sums of it are none (sum_of_float8()). Of MXFP8, whose sums Blackwell
+ * is not known to cut, sums are in fp32.
  */
 #include <cblas.h>
 #include <cuda_bf16.h>
@@ -71,6 +72,22 @@ std::vector<float> widened(const void *array, const EmulatorLayout &l, size_t ba
         }
     }
     return x;
+}
+
+/* Where cuBLAS's documentation (1D block scaling factors layout) has the exponent of a row, of
+ * `cols` a row: in blocks of 128 rows and 4 columns, rows 32 apart side by side. */
+size_t place_of_exponent(size_t row, size_t col, size_t cols) {
+    size_t block = row / 128 * (cols / 4) + col / 4;
+    return block * 512 + row % 32 * 16 + row % 128 / 32 * 4 + col % 4;
+}
+
+/* Columns are what is summed. */
+void scale_blocks(std::vector<float> *x, const EmulatorLayout &l, const void *exponents) {
+    for (size_t i = 0; i < x->size(); i++) {
+        size_t at = place_of_exponent(i / l.rows, i % l.rows / 32, l.rows / 32);
+        int exponent = ((const uint8_t *)exponents)[at];
+        (*x)[i] = exponent == 255 ? NAN : ldexpf((*x)[i], exponent - 127);
+    }
 }
 
 float gelu(float x) {
@@ -177,12 +194,19 @@ void emulator_multiply(const EmulatorCall &call) {
     const EmulatorLayout &l = call.d_layout;
     bool ta = call.product.a == CUBLAS_OP_T, tb = call.product.b == CUBLAS_OP_T;
     size_t k = ta ? call.a_layout.rows : call.a_layout.cols;
-    float alpha = call.alpha * (call.product.a_scale ? *call.product.a_scale : 1) *
-                  (call.product.b_scale ? *call.product.b_scale : 1);
+    bool in_blocks = is_mxfp8(call.product);
+    float alpha = call.alpha;
+    for (const void *scale : {call.product.a_scale, call.product.b_scale}) {
+        alpha *= scale && !in_blocks ? *(const float *)scale : 1;
+    }
     for (size_t i = 0; i < (size_t)l.batch; i++) {
         std::vector<float> a = widened(call.a, call.a_layout, i);
         std::vector<float> b = widened(call.b, call.b_layout, i), y(l.rows * l.cols);
-        if (is_float8(call.a_layout.type)) {
+        if (in_blocks) {
+            scale_blocks(&a, call.a_layout, call.product.a_scale);
+            scale_blocks(&b, call.b_layout, call.product.b_scale);
+        }
+        if (is_float8(call.a_layout.type) && !in_blocks) {
             multiply_float8(&y, a, b, l.rows, k, alpha);
         } else {
             cblas_sgemm(CblasColMajor, ta ? CblasTrans : CblasNoTrans,

@@ -153,6 +153,7 @@ const GpuCase gpu_cases[] = {
      "--accumulate 2",
      BF16},
     {FLOAT8 "--float8 tensorwise --float8-gather yes", BF16},
+    {MXFP8, BF16},
     {FLOAT8 "--float8 tensorwise --float8-gather precomputed --checkpointing full", BF16},
     {FLOAT8_SHARED "--float8 tensorwise --micro-batch 2", BF16},
     {FLOAT8_SHARED "--float8 tensorwise --checkpointing selective-op", BF16},

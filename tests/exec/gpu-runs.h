@@ -19,7 +19,10 @@ enum {
     STEPS = 3
 };
 
-#define FLOAT8        "llama-toy -n 2 --kernels compiled --param-dtype bf16 "
+#define FLOAT8 "llama-toy -n 2 --kernels compiled --param-dtype bf16 "
+#define MXFP8                                                                                      \
+    "llama-toy -n 2 --network-key layers=1 --network-key width=128 --network-key kv_heads=4 "      \
+    "--network-key ffn=256 --micro-batch 4 --param-dtype bf16 --kernels compiled --float8 mxfp8"
 #define FLOAT8_SHARED "llama-toy -n 4 --tensor 2 --kernels compiled --param-dtype bf16 "
 
 /* Writes the networks that models/networks has not; plans may name them. */

@@ -13,6 +13,7 @@
 #include "kernels/cuda/lists/optimizer.h"
 #include "kernels/cuda/products/grouped.h"
 #include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/products/mxfp8.h"
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/ranks/shared.h"
 #include "kernels/cuda/reduce.h"
@@ -73,6 +74,11 @@ static void test_elements(const DeviceCase *c) {
     DEVICE_OK(kernel_cuda_mul_row(l, a.out[0], a.in, a.in, 0, SOME, t, t));
     DEVICE_OK(kernel_cuda_mul_row(l, a.out[0], a.in, a.in, SOME, 0, t, t));
     DEVICE_OK(kernel_cuda_mul_column(l, a.out[0], a.in, a.in, SOME, 0, t));
+    for (unsigned turned = 0; turned < 2; turned++) {
+        DEVICE_OK(kernel_cuda_mxfp8_cast(l, a.out[0], a.out[1], a.in, 0, 32, turned, t));
+        DEVICE_OK(kernel_cuda_mxfp8_cast(l, a.out[0], a.out[1], a.in, 32, 0, turned, t));
+    }
+    DEVICE_OK(kernel_cuda_mxfp8_order(l, a.out[0], a.in, 0, 4));
     DEVICE_OK(kernel_cuda_spread(l, a.out[0], a.in, 0, SOME, 1, t));
     DEVICE_OK(kernel_cuda_divide_column(l, a.out[0], a.in, a.in, 0, SOME, t));
     DEVICE_OK(kernel_cuda_divide(l, a.out[0], a.in, a.in, 0, t));
@@ -242,6 +248,10 @@ static void test_products_of_nothing(const DeviceCase *c) {
     device_equal("what was there, twice", c, sum, doubled, M * N);
     DEVICE_OK(kernel_cuda_float8_product(l, cast, none, none, M, N, 0, false, c->type));
     device_equal("no sums of float8", c, cast, zeros, M * N);
+    KernelCudaMxfp8Factor no_blocks = {NULL, NULL};
+    void *of_blocks = device_new(c, M * N);
+    DEVICE_OK(kernel_cuda_mxfp8_product(l, of_blocks, no_blocks, no_blocks, M, N, 0, c->type));
+    device_equal("no sums of blocks", c, of_blocks, zeros, M * N);
 }
 
 /* Over nothing: 0, or what the bias makes of it. */

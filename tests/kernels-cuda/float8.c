@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/products/mxfp8.h"
 #include "kernels/host/half.h"
 #include "kernels/host/products/float8.h"
 #include "kernels/host/products/matmul.h"
+#include "kernels/host/products/mxfp8.h"
+#include "tests/emulator/emulator.h"
 #include "tests/kernels-cuda/device.h"
 
 static KernelCudaFloat8Scale in_fp32(float *at) {
@@ -389,6 +392,116 @@ static void test_products(const DeviceCase *c) {
     }
 }
 
+/* ---- MXFP8 ----------------------------------------------------------------------------------- */
+
+/* Blocks far from each other in size, one of zeros, one whose largest is infinite, as stored. */
+static float *random_blocks(const DeviceCase *c, size_t n) {
+    g_autofree float *x = device_random(c, n, -3, 3, 1);
+    for (size_t i = 0; i < n; i++) {
+        unsigned block = (unsigned)(i / 32);
+        x[i] = block % 11 == 3 ? 0 : ldexpf(x[i], (int)(block % 9) - 4);
+    }
+    x[n - 1] = -INFINITY;
+    return device_get(c, device_put(c, x, n), n);
+}
+
+static void check_blocks(const DeviceCase *c, size_t rows, size_t cols, bool turned) {
+    size_t n = rows * cols;
+    g_autofree float *x = random_blocks(c, n), *exchanged = g_new(float, n);
+    g_autofree guint8 *numbers = g_new(guint8, n), *exponents = g_new(guint8, n / 32);
+    guint8 *got_numbers = device_new_elements(n, 1),
+           *got_exponents = device_new_elements(n / 32, 1);
+    kernel_exchange_bytes((guint8 *)exchanged, (guint8 *)x, rows, cols, sizeof *x);
+    kernel_mxfp8_cast(numbers, exponents, turned ? exchanged : x, turned ? cols : rows,
+                      turned ? rows : cols);
+    DEVICE_OK(kernel_cuda_mxfp8_cast(device_lane, got_numbers, got_exponents, device_put(c, x, n),
+                                     rows, cols, turned, c->type));
+    device_equal_bytes("numbers", got_numbers, numbers, n);
+    device_equal_bytes("exponents", got_exponents, exponents, n / 32);
+}
+
+/* Rows and columns of whole blocks, of more than a block of threads; tiles that are not full. */
+static void test_blocks(const DeviceCase *c) {
+    static const size_t sides[][2] = {{1, 32}, {3, 96}, {160, 128}, {17, 1056}};
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(sides); i++) {
+        const size_t *s = sides[i / 2];
+        bool turned = i % 2;
+        check_blocks(c, s[turned], s[!turned], turned);
+    }
+    float x[32] = {[7] = NAN};
+    guint8 *exponent = device_new_bytes(1), none = 0xff;
+    DEVICE_OK(kernel_cuda_mxfp8_cast(device_lane, device_new_bytes(32), exponent,
+                                     device_put(c, x, 32), 1, 32, false, c->type));
+    device_equal_bytes("the exponent of no number", exponent, &none, 1);
+}
+
+static void test_order(const DeviceCase *c) {
+    static const size_t sides[][2] = {{128, 4}, {384, 12}};
+    for (unsigned i = 0; i < G_N_ELEMENTS(sides); i++) {
+        size_t rows = sides[i][0], cols = sides[i][1], n = rows * cols;
+        g_autofree guint8 *x = random_float8(n), *want = g_new(guint8, n);
+        guint8 *got = device_new_elements(n, 1);
+        kernel_mxfp8_order(want, x, rows, cols);
+        DEVICE_OK(
+            kernel_cuda_mxfp8_order(device_lane, got, device_put_elements(x, n, 1), rows, cols));
+        device_equal_bytes("order", got, want, n);
+    }
+}
+
+/* Random numbers and exponents, what they stand for, and both on the device. */
+typedef struct {
+    float *x;
+    KernelCudaMxfp8Factor factor;
+} Blocks;
+
+static Blocks new_blocks(size_t rows, size_t cols) {
+    g_autofree guint8 *numbers = random_float8(rows * cols);
+    g_autofree guint8 *ordered = g_new(guint8, rows * cols / 32);
+    for (size_t i = 0; i < rows * cols / 32; i++) {
+        ordered[i] = (guint8)g_test_rand_int_range(124, 130);
+    }
+    Blocks made = {
+        g_new(float, rows *cols),
+        {device_put_bytes(numbers, rows * cols), device_put_bytes(ordered, rows * cols / 32)}};
+    kernel_mxfp8_widen(made.x, numbers, ordered, rows, cols);
+    return made;
+}
+
+static void test_products_of_blocks(const DeviceCase *c) {
+    enum {
+        M = 128,
+        N = 256,
+        K = 384
+    };
+    int major = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    if (c->type != KERNEL_CUDA_BF16 || c->shift || major < 10) { /* as plans and GPUs have them */
+        return;
+    }
+    Blocks a = new_blocks(M, K), b = new_blocks(N, K);
+    g_autofree float *y = g_new(float, M *N);
+    void *got = device_new(c, M * N);
+    kernel_gemm_f32(KERNEL_NO_TRANSPOSE, KERNEL_TRANSPOSE, M, N, K, 1, a.x, K, b.x, K, 0, y, N);
+    g_autofree float *slack = slack_of_sums(a.x, b.x, M, N, K, 1);
+    DEVICE_OK(kernel_cuda_mxfp8_product(device_lane, got, a.factor, b.factor, M, N, K, c->type));
+    device_close_within("product of blocks", c, got, y, slack, (size_t)M * N, 0, 0);
+    g_free(a.x);
+    g_free(b.x);
+}
+
+#ifdef KERNEL_EMULATED
+/* As on a B200. */
+static void run_cases_as_b200(gconstpointer test) {
+    emulator_set_capability(100);
+    device_run_cases(test);
+    emulator_set_capability(90);
+}
+#else
+static void run_cases_as_b200(gconstpointer test) {
+    device_run_cases(test);
+}
+#endif
+
 static void check_unscaled(const DeviceCase *c, size_t rows, size_t cols) {
     size_t n = rows * cols;
     const DeviceCase floats = {.type = KERNEL_CUDA_F32};
@@ -443,6 +556,10 @@ static void add_tests(void) {
     DEVICE_TEST("/kernels-cuda/float8/not a number", test_not_a_number);
     DEVICE_TEST("/kernels-cuda/float8/products", test_products);
     DEVICE_TEST("/kernels-cuda/float8/unscaled", test_unscaled);
+    DEVICE_TEST("/kernels-cuda/float8/blocks", test_blocks);
+    DEVICE_TEST("/kernels-cuda/float8/order of exponents", test_order);
+    g_test_add_data_func("/kernels-cuda/float8/products of blocks",
+                         (gconstpointer)test_products_of_blocks, run_cases_as_b200);
 }
 
 int main(int argc, char **argv) {

@@ -9,6 +9,7 @@
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/products/matmul.h"
+#include "kernels/cuda/products/mxfp8.h"
 #include "kernels/cuda/products/turned.h"
 #include "kernels/cuda/reduce.h"
 
@@ -247,6 +248,16 @@ static KernelCudaFault multiply_and_add(const ExecTask *t, KernelCuda *k) {
                  : kernel_cuda_add(k, y, y, t->pointers[FLOAT8_LINEAR_BIAS_BIAS], m * n, n, type);
 }
 
+/* ---- MXFP8 ---------------------------------------------------------------------------------- */
+
+static KernelCudaFault multiply_blocks(const ExecTask *t, KernelCuda *k) {
+    KernelCudaMxfp8Factor a = {bytes(t, MXFP8_PRODUCT_X8), bytes(t, MXFP8_PRODUCT_X_EXPONENTS)};
+    KernelCudaMxfp8Factor b = {bytes(t, MXFP8_PRODUCT_W8), bytes(t, MXFP8_PRODUCT_W_EXPONENTS)};
+    return kernel_cuda_mxfp8_product(k, t->pointers[MXFP8_PRODUCT_Y], a, b, dim(t, MXFP8_PRODUCT_M),
+                                     dim(t, MXFP8_PRODUCT_N), dim(t, MXFP8_PRODUCT_K),
+                                     type_at(t, MXFP8_PRODUCT_Y));
+}
+
 /* ---- the switch ----------------------------------------------------------------------------- */
 
 KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
@@ -281,6 +292,17 @@ KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
         return multiply_into(t, k, t->pointers[FLOAT8_LINEAR_Y], type_at(t, FLOAT8_LINEAR_Y));
     case PLAN_OP_FLOAT8_LINEAR_BIAS:
         return multiply_and_add(t, k);
+    case PLAN_OP_MXFP8_CAST:
+        return kernel_cuda_mxfp8_cast(
+            k, bytes(t, MXFP8_CAST_Y8), bytes(t, MXFP8_CAST_EXPONENTS), t->pointers[MXFP8_CAST_X],
+            dim(t, MXFP8_CAST_ROWS), dim(t, MXFP8_CAST_COLS),
+            dims(t)[MXFP8_CAST_ALONG] == PLAN_FLOAT8_EACH_COLUMN, type_at(t, MXFP8_CAST_X));
+    case PLAN_OP_MXFP8_ORDER:
+        return kernel_cuda_mxfp8_order(k, bytes(t, MXFP8_ORDER_ORDERED),
+                                       bytes(t, MXFP8_ORDER_EXPONENTS), dim(t, MXFP8_ORDER_ROWS),
+                                       dim(t, MXFP8_ORDER_COLS));
+    case PLAN_OP_MXFP8_PRODUCT:
+        return multiply_blocks(t, k);
     case PLAN_OP_FLOAT8_DELAYED_CAST:
         return delayed_cast(t, k);
     case PLAN_OP_FLOAT8_DELAY:
@@ -288,10 +310,6 @@ KernelCudaFault exec_cuda_float8(const ExecTask *t, KernelCuda *k) {
                                         t->pointers[FLOAT8_DELAY_SCALE],
                                         dim(t, FLOAT8_DELAY_PASSES), dim(t, FLOAT8_DELAY_TENSORS),
                                         attr(t, FLOAT8_DELAY_LARGEST));
-    case PLAN_OP_MXFP8_CAST:
-    case PLAN_OP_MXFP8_ORDER:
-    case PLAN_OP_MXFP8_PRODUCT:
-        break; /* exec_cuda_knows() refuses them */
     }
     g_assert_not_reached();
 }

@@ -317,11 +317,6 @@ static bool has_odd_bytes(const PlanRole *role, const PlanOp *op) {
 /* And what cuBLASLt asks of a product in float8 (cublasLt.h; PyTorch asks it of the same sides). */
 static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) {
     const int64_t *d = plan_op_dims(role, op);
-    if (op->kind == PLAN_OP_MXFP8_CAST || op->kind == PLAN_OP_MXFP8_ORDER ||
-        op->kind == PLAN_OP_MXFP8_PRODUCT) {
-        return refuse(op, "it has no kernels of MXFP8; run on CPU ranks, or set float8=rowwise",
-                      error);
-    }
     if (plan_op_is_of_float8((PlanOpKind)op->kind) && has_odd_bytes(role, op)) {
         return refuse(op, "parts of float8 are an even number of bytes; use a plan of this version",
                       error);
@@ -333,6 +328,12 @@ static bool float8_fits(const PlanRole *role, const PlanOp *op, GError **error) 
         return refuse(op,
                       "this GPU does not multiply in float8, which takes compute capability 8.9 or "
                       "more; set float8=none",
+                      error);
+    }
+    if (op->kind == PLAN_OP_MXFP8_PRODUCT && compute_capability() < 100) {
+        return refuse(op,
+                      "this GPU does not multiply in MXFP8, which takes compute capability 10.0 or "
+                      "more; set float8=rowwise, or run on CPU ranks",
                       error);
     }
     int64_t m = d[FLOAT8_LINEAR_M] / (int64_t)exec_part_runs(role, op);

@@ -175,6 +175,17 @@ KernelCudaFault kernel_cuda_float8_product(KernelCuda *lane, void *y, KernelCuda
                            scaled, NULL);
 }
 
+KernelCudaFault kernel_cuda_mxfp8_product(KernelCuda *lane, void *y, KernelCudaMxfp8Factor a,
+                                          KernelCudaMxfp8Factor b, size_t m, size_t n, size_t k,
+                                          KernelCudaType type) {
+    Sizes sizes = {m, n, k, 1, type, IN_MXFP8, IN_MXFP8, false};
+    End scaled = {PLAIN, NULL, NULL, a.exponents, b.exponents};
+    return !m || !n ? NULL
+           : !k     ? kernel_cuda_fill(lane, y, m * n, 0, type)
+                : multiply(lane, y, n, 0, {a.numbers, k, 0, false}, {b.numbers, k, 0, true}, sizes,
+                           scaled, NULL);
+}
+
 KernelCudaFault kernel_cuda_linear_forward(KernelCuda *lane, void *y, const void *x, const void *w,
                                            const void *bias, size_t m, size_t n, size_t k,
                                            KernelCudaType type) {

@@ -88,6 +88,16 @@ KernelCudaFault kernel_cuda_float8_product(KernelCuda *lane, void *y, KernelCuda
                                            KernelCudaFloat8Factor b, size_t m, size_t n, size_t k,
                                            bool quick, KernelCudaType type);
 
+/* In MXFP8: what was cast, and its exponents in the order that products read them in (mxfp8.h). */
+typedef struct {
+    const uint8_t *numbers, *exponents;
+} KernelCudaMxfp8Factor;
+
+/* Likewise, of GPUs from compute capability 10.0 on; 128 divides all sides. */
+KernelCudaFault kernel_cuda_mxfp8_product(KernelCuda *lane, void *y, KernelCudaMxfp8Factor a,
+                                          KernelCudaMxfp8Factor b, size_t m, size_t n, size_t k,
+                                          KernelCudaType type);
+
 #ifdef __cplusplus
 }
 #endif

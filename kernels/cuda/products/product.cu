@@ -63,7 +63,7 @@ cudaDataType_t data_type(KernelCudaType type) {
 }
 
 cudaDataType_t factor_type(uint8_t stored, cudaDataType_t type) {
-    return stored == IN_E4M3 ? CUDA_R_8F_E4M3 : stored == IN_E5M2 ? CUDA_R_8F_E5M2 : type;
+    return stored == AS_OUTPUT ? type : stored == IN_E5M2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
 }
 
 cublasLtEpilogue_t epilogue_of(uint8_t ending) {
@@ -136,6 +136,18 @@ KernelCudaFault set_pointers(const KernelCudaProduct *p, const End &end) {
     return end.before ? set(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, end.before) : NULL;
 }
 
+/* That scales are MXFP8's, which cuBLASLt knows from CUDA 12.8 on. */
+KernelCudaFault scale_blocks(cublasLtMatmulDesc_t desc) {
+#if CUDART_VERSION >= 12080
+    int32_t mode = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+    KERNEL_CUDA_TRY(set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode));
+    return set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
+#else
+    (void)desc;
+    return kernel_cuda_fault("this was built with CUDA before 12.8, whose cuBLASLt has no MXFP8");
+#endif
+}
+
 KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
     const Shape &s = p->shape;
     cudaDataType_t type = data_type((KernelCudaType)s.type);
@@ -157,6 +169,9 @@ KernelCudaFault describe(const KernelCuda *lane, KernelCudaProduct *p) {
     }
     if (s.quick) {
         KERNEL_CUDA_TRY(set(p->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, (int8_t)1));
+    }
+    if (s.a_stored == IN_MXFP8) {
+        KERNEL_CUDA_TRY(scale_blocks(p->desc));
     }
     cudaDataType_t a_type = factor_type(s.a_stored, type), b_type = factor_type(s.b_stored, type);
     KERNEL_CUDA_TRY(new_layout(&p->a, a_type, s.a_transposed ? s.k : s.m,

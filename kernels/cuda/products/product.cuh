@@ -26,17 +26,18 @@ enum Ending : uint8_t {
 /* What is done to a product at its end, and the arrays for that. */
 struct End {
     Ending ending;
-    const void *bias;               /* or its gradient, which is written */
-    const void *before;             /* what goes into GELU: written forward, read backward */
-    const float *a_scale, *b_scale; /* of factors in float8 */
-    float alpha = 1, beta = 0;      /* times the product, and what the output holds */
+    const void *bias;              /* or its gradient, which is written */
+    const void *before;            /* what goes into GELU: written forward, read backward */
+    const void *a_scale, *b_scale; /* of factors in float8, fp32; of MXFP8, exponents */
+    float alpha = 1, beta = 0;     /* times the product, and what the output holds */
 };
 
 /* How a factor is: as the output, or in float8. */
 enum Stored : uint8_t {
     AS_OUTPUT,
     IN_E4M3,
-    IN_E5M2
+    IN_E5M2,
+    IN_MXFP8 /* e4m3, each 32 numbers by a power of two */
 };
 
 constexpr End NO_END = {PLAIN, NULL, NULL}, ADDED = {PLAIN, NULL, NULL, NULL, NULL, 1, 1};
