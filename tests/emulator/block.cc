@@ -101,7 +101,7 @@ struct Fiber {
 struct Warp {
     uint32_t ready, at_barrier, in_warp;
     uint32_t mask;
-    uint32_t slots[2][LANES];
+    uint32_t slots[2][LANES], votes[2];
     void *pointers[LANES];
 };
 
@@ -402,13 +402,11 @@ void *const *emulator_exchange_pointers(void *mine) {
 }
 
 unsigned __ballot_sync(unsigned mask, int predicate) {
-    unsigned me = running, set = fibers[me].exchanges++ & 1, bits = 0;
-    warps[me / LANES].slots[set][me % LANES] = predicate != 0;
+    unsigned me = running, set = fibers[me].exchanges++ & 1;
+    uint32_t *votes = &warps[me / LANES].votes[set], mine = 1u << me % LANES;
+    *votes = predicate ? *votes | mine : *votes & ~mine;
     meet(mask);
-    for (unsigned i = 0; i < LANES; i++) {
-        bits |= (mask >> i & 1 && warps[me / LANES].slots[set][i] == 1 ? 1u : 0u) << i;
-    }
-    return bits;
+    return *votes & mask;
 }
 
 long long clock64() {

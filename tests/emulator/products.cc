@@ -30,12 +30,23 @@ float of_float8(uint8_t x, int fraction_bits, int bias) {
     return (float)(x & 0x80 ? -value : value);
 }
 
+/* All of them. */
+struct Float8 {
+    float number[256];
+    Float8(int fraction_bits, int bias) {
+        for (int i = 0; i < 256; i++) {
+            number[i] = of_float8((uint8_t)i, fraction_bits, bias);
+        }
+    }
+};
+const Float8 e4m3(3, 7), e5m2(2, 15);
+
 float get(const void *array, cudaDataType type, size_t i) {
     switch (type) {
     case CUDA_R_8F_E4M3:
-        return of_float8(((const uint8_t *)array)[i], 3, 7);
+        return e4m3.number[((const uint8_t *)array)[i]];
     case CUDA_R_8F_E5M2:
-        return of_float8(((const uint8_t *)array)[i], 2, 15);
+        return e5m2.number[((const uint8_t *)array)[i]];
     case CUDA_R_32F:
         return ((const float *)array)[i];
     case CUDA_R_16F:
@@ -149,11 +160,17 @@ void finish(const EmulatorCall &call, std::vector<float> *y, size_t batch) {
     }
 }
 
-/* x down to a multiple of a 2^13th of the power of two below `largest`. */
-float cut(float x, float largest) {
-    float unit = ldexpf(1, ilogbf(largest) - 13);
-    return floorf(x / unit) * unit;
-}
+/* Down to multiples of a 2^13th of the power of two below `largest`, of numbers no larger. */
+struct Cut {
+    float unit, inverse;
+    explicit Cut(float largest)
+        : unit(ldexpf(1, ilogbf(largest) - 13)), inverse(ldexpf(1, 13 - ilogbf(largest))) {
+    }
+    float operator()(float x) const {
+        float units = x * inverse, towards_zero = (float)(int)units; /* of 14 bits */
+        return (towards_zero - (towards_zero > units)) * unit;
+    }
+};
 
 /* The sum of k products as tensor cores of compute capability 8.9 and 9.0 form it: of 32 products
  * and the sum so far, each is cut to 14 bits of the largest of them, and so is what they come to
@@ -165,19 +182,26 @@ float sum_of_float8(const float *a, const float *b, size_t k) {
     for (size_t i = 0; i < k; i++) {
         plain += a[i] * b[i];
     }
-    for (size_t first = 0; first < k && std::isfinite(plain); first += AT_ONCE) {
-        size_t end = std::min(k, first + AT_ONCE);
-        float largest = fabsf(sum), next = 0;
-        for (size_t i = first; i < end; i++) {
-            largest = std::max(largest, fabsf(a[i] * b[i]));
-        }
-        for (size_t i = first; i < end && largest > 0; i++) {
-            next += cut(a[i] * b[i], largest);
-        }
-        next += largest > 0 ? cut(sum, largest) : 0;
-        sum = next != 0 ? cut(next, next) : 0;
+    if (!std::isfinite(plain)) {
+        return plain;
     }
-    return std::isfinite(plain) ? sum : plain;
+    for (size_t first = 0; first < k; first += AT_ONCE) {
+        size_t n = std::min(k - first, AT_ONCE);
+        float products[AT_ONCE], largest = fabsf(sum), next = 0;
+        for (size_t i = 0; i < n; i++) {
+            products[i] = a[first + i] * b[first + i];
+            largest = std::max(largest, fabsf(products[i]));
+        }
+        if (largest > 0) {
+            Cut cut(largest);
+            for (size_t i = 0; i < n; i++) {
+                next += cut(products[i]);
+            }
+            next += cut(sum);
+        }
+        sum = next != 0 ? Cut(next)(next) : 0;
+    }
+    return sum;
 }
 
 /* a is transposed, and b is not. */

@@ -41,17 +41,18 @@ static inline float emulator_widen_bits(unsigned short bits, __half) {
 template <typename T>
 static inline void emulator_add_product(float (&sum)[4], const unsigned (&a)[4], unsigned b,
                                         unsigned b_below, T type) {
-    unsigned mine[6] = {a[0], a[1], a[2], a[3], b, b_below};
+    const unsigned words[6] = {a[0], a[1], a[2], a[3], b, b_below};
+    float mine[12]; /* each lane widens its own, for all that look at them */
+    for (unsigned i = 0; i < 12; i++) {
+        mine[i] = emulator_widen_bits((unsigned short)(words[i / 2] >> i % 2 * 16), type);
+    }
     void *const *all = emulator_exchange_pointers(mine);
     unsigned g = emulator_lane() / 4, t = emulator_lane() % 4;
     for (unsigned i = 0; i < 4; i++) {
-        unsigned column = 2 * t + i % 2;
+        void *const *left = all + g * 4, *const *right = all + (2 * t + i % 2) * 4;
         for (unsigned k = 0; k < 16; k++) {
-            const unsigned *left = (const unsigned *)all[g * 4 + k % 8 / 2];
-            const unsigned *right = (const unsigned *)all[column * 4 + k % 8 / 2];
-            unsigned x = left[i / 2 + k / 8 * 2] >> k % 2 * 16, y = right[4 + k / 8] >> k % 2 * 16;
-            sum[i] += emulator_widen_bits((unsigned short)x, type) *
-                      emulator_widen_bits((unsigned short)y, type);
+            const float *x = (const float *)left[k % 8 / 2], *y = (const float *)right[k % 8 / 2];
+            sum[i] += x[i / 2 * 2 + k / 8 * 4 + k % 2] * y[8 + k / 8 * 2 + k % 2];
         }
     }
     __syncwarp(); /* until then others look at this lane's */
