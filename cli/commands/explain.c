@@ -100,7 +100,7 @@ static uint32_t rank_asked(const Options *options, const Trace *trace,
     return options->rank >= 0 ? (uint32_t)options->rank : cli_explain_rank(trace, prediction, name);
 }
 
-static int explain_subject(const CliSubject *subject, const char *name, const Options *options) {
+static int explain_played(const CliSubject *subject, const char *name, const Options *options) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) enough = cli_explain_enough(subject, &error);
     if (error != NULL) {
@@ -133,7 +133,8 @@ static bool is_played_on(const Trace *trace, const ModelCluster *cluster, const 
     return false;
 }
 
-/* A trace: its plan is built again where its header allows that. */
+/* A trace: its plan is built again where its header allows that. What it recorded is explained,
+ * also where that ends out of memory. */
 static int explain_trace(const char *name, const char *path, const Options *options) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) trace = trace_read_file(path, &error);
@@ -167,7 +168,7 @@ static int explain_trace(const char *name, const char *path, const Options *opti
                           known ? what_if->cluster : NULL,
                           known ? prediction : NULL,
                           NULL};
-    return explain_subject(&subject, name, options);
+    return explain_rows(&subject, name, options->json);
 }
 
 static const char *machine_of(const Options *options) {
@@ -197,7 +198,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
     }
     CliSubject subject = {trace, rows, plan, cluster, prediction, NULL};
     cli_precision_note(source, plan, cluster);
-    return explain_subject(&subject, name, options);
+    return explain_played(&subject, name, options);
 }
 
 static int show_shardings(JsonBuilder *json, const Options *options) {

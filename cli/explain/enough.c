@@ -13,8 +13,7 @@ static bool *ranks_of(const Trace *trace, const Plan *plan) {
 }
 
 Trace *cli_explain_enough(const CliSubject *subject, GError **error) {
-    bool is_predicted = g_strcmp0(trace_get(subject->trace, "side"), "predicted") == 0;
-    if (!is_predicted || subject->prediction == NULL || subject->prediction->fits) {
+    if (subject->prediction->fits) {
         return NULL;
     }
     g_autoptr(SimSettings) asked = sim_settings_read(subject->trace, error);

@@ -34,8 +34,8 @@ struct _CliSubject {
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error);
 
 /* A prediction of whole steps as if memory sufficed, of one that ran out of it: of that are the
- * figures that foreshard predict prints. Transfer full. NULL without an error: it did not run out,
- * or its plan is not known. */
+ * figures that foreshard predict prints. Transfer full. NULL without an error: it did not run
+ * out. */
 Trace *cli_explain_enough(const CliSubject *subject, GError **error);
 
 /* Whether it is a setting, or what others call one. */

@@ -94,7 +94,7 @@ static void stages_against_one_batch(void) {
 /* Five situations planted, each of which is to be named first. */
 static void diagnoses(void) {
     expect("diagnose gpt-toy -n 2 --cluster this-machine", 0, "7. bottleneck: ", "");
-    expect("diagnose gpt-toy -n 2", 2, "", "gpt-toy is no trace");
+    expect("diagnose gpt-toy -n 2", 2, "", "gpt-toy is a network: give the cluster");
     expect("predict gpt-toy -n 2 --cluster this-machine --trace s.trace", 0, "fits", "");
     static const char *const commands[] = {"diagnose", "plot", "explain step_ms"};
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {

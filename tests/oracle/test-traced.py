@@ -32,7 +32,7 @@ def traced_of(folder, header):
     shape, options = header['shape'], header['options']
     kind = shape.get('kind')
     other = ('lora_rank', 'freeze', 'autocast', 'compile', 'compile_network', 'deterministic', 'transformers',
-             'eval_batches', 'ignored')
+             'eval_batches', 'ignored', 'tensor')
     if kind not in SHAPES or not is_of_toy(shape, kind) or any(options.get(key) for key in other):
         return None
     dtype = options.get('param_dtype') or options.get('model_dtype') or 'fp32'
