@@ -95,27 +95,22 @@ static int explain_rows(const CliSubject *subject, const char *name, bool as_jso
     return json != NULL ? show_json(json) : show(text);
 }
 
-static uint32_t rank_asked(const Options *options, const Trace *trace,
-                           const SimPrediction *prediction, const char *name) {
-    return options->rank >= 0 ? (uint32_t)options->rank : cli_explain_rank(trace, prediction, name);
-}
-
-static int explain_played(const CliSubject *subject, const char *name, const Options *options) {
+static int explain_played(const CliSubject *subject, const char *name, bool as_json) {
     g_autoptr(GError) error = NULL;
     g_autoptr(Trace) enough = cli_explain_enough(subject, &error);
     if (error != NULL) {
         return complain(error);
     }
     if (enough == NULL) {
-        return explain_rows(subject, name, options->json);
+        return explain_rows(subject, name, as_json);
     }
     g_autoptr(TraceSummary) rows =
-        trace_summary_new(enough, rank_asked(options, enough, subject->prediction, name));
+        trace_summary_new(enough, cli_explain_rank(enough, subject->prediction, name));
     CliSubject as_if = *subject;
     as_if.trace = enough;
     as_if.summary = rows;
     as_if.until_oom = subject;
-    return explain_rows(&as_if, name, options->json);
+    return explain_rows(&as_if, name, as_json);
 }
 
 /* A trace that was predicted is of one machine; one that was measured names none. */
@@ -154,8 +149,9 @@ static int explain_trace(const char *name, const char *path, const Options *opti
             : NULL;
     g_autoptr(SimPrediction) prediction =
         what_if != NULL ? cli_what_if(what_if, "", NULL, NULL) : NULL;
-    g_autoptr(TraceSummary) rows =
-        trace_summary_new(trace, rank_asked(options, trace, prediction, name));
+    uint32_t rank =
+        options->rank >= 0 ? (uint32_t)options->rank : cli_explain_rank(trace, prediction, name);
+    g_autoptr(TraceSummary) rows = trace_summary_new(trace, rank);
     if (rows == NULL) {
         return cli_complain(CLI_BAD_INPUT,
                             "%s: rank %d was not recorded; the lowest that was is %u", path,
@@ -198,7 +194,7 @@ static int explain_plan(const char *name, const char *path, CliPlanSource *sourc
     }
     CliSubject subject = {trace, rows, plan, cluster, prediction, NULL};
     cli_precision_note(source, plan, cluster);
-    return explain_played(&subject, name, options);
+    return explain_played(&subject, name, options->json);
 }
 
 static int show_shardings(JsonBuilder *json, const Options *options) {

@@ -92,12 +92,13 @@ static void say_where_rows_end(GString *text, const CliSubject *subject, const c
     if (oom == NULL || g_str_equal(about, "verdicts") || g_str_equal(about, "what was played")) {
         return;
     }
-    g_string_append_printf(text,
-                           subject->until_oom != NULL
-                               ? "as if memory sufficed: it runs %s (foreshard explain oom shows "
-                                 "what is held then)\n"
-                               : "the rows end %s\n",
-                           oom);
+    g_autofree char *line =
+        g_strdup_printf(subject->until_oom != NULL
+                            ? "as if memory sufficed: it runs %s (foreshard explain oom shows "
+                              "what is held then)\n"
+                            : "the rows end %s\n",
+                        oom);
+    g_string_prepend(text, line);
 }
 
 static bool explain_key(GString *text, const CliSubject *subject, const char *name) {
@@ -214,10 +215,9 @@ static void set_unknown(const CliSubject *subject, const char *name, GError **er
 GString *cli_explain(const CliSubject *subject, const char *name, GError **error) {
     GString *text = g_string_new(NULL);
     g_autofree char *whole = whole_of(name);
-    say_where_rows_end(text, subject, whole);
     bool is_there = explain_key(text, subject, name) || explain_thing(text, subject, name);
-    if (!is_there) { /* a setting has values, no rows */
-        g_string_truncate(text, 0);
+    if (is_there) { /* a setting has values, no rows */
+        say_where_rows_end(text, subject, whole);
     }
     if (is_there && cli_explain_is_setting(name)) { /* accumulate is an op, optimizer a category */
         g_string_append_c(text, '\n');
