@@ -114,16 +114,14 @@ double model_cluster_mxfp8_flops(const ModelCluster *cluster) {
                : model_cluster_peak_flops(cluster, PLAN_BF16);
 }
 
-/* PyTorch 2.0 to 2.13, aten/src/ATen/cuda/CublasHandlePool.cpp: a workspace for each cuBLAS handle
- * and stream, of 4096 KiB twice and 16 KiB eight times, or since Hopper of 4096 KiB eight times.
- * Forward's thread and backward's have a handle each; both compute on one stream. */
+/* Forward's thread and backward's have a handle each; both compute on one stream. */
 uint64_t model_cluster_workspace_bytes(const ModelCluster *cluster) {
-    const uint64_t kib = 1024, handles = 2;
+    const uint64_t handles = 2;
     if (cluster->device_compute_capability == 0) {
         return 0;
     }
-    return handles *
-           (cluster->device_compute_capability < 90 ? (2 * 4096 + 8 * 16) * kib : 8 * 4096 * kib);
+    return handles * (cluster->device_compute_capability < 90 ? MODEL_CUBLAS_BYTES
+                                                              : MODEL_CUBLAS_BYTES_SINCE_HOPPER);
 }
 
 uint64_t model_cluster_outside_bytes(const ModelCluster *cluster) {

@@ -111,6 +111,12 @@ static inline uint32_t model_gpu_bit(uint64_t place) {
 /* Which share of a node's rings NCCL finds among some of its GPUs: 1 on a switch; 0 where NVLinks
  * leave some of them apart, so that rings take PCIe. */
 double model_cluster_links_share(const ModelCluster *cluster, uint32_t gpus);
+/* PyTorch 2.0 to 2.13, aten/src/ATen/cuda/CublasHandlePool.cpp: a workspace for each cuBLAS handle
+ * and stream, of 4096 KiB twice and 16 KiB eight times, or since Hopper of 4096 KiB eight times. */
+enum {
+    MODEL_CUBLAS_BYTES = (2 * 4096 + 8 * 16) * 1024,
+    MODEL_CUBLAS_BYTES_SINCE_HOPPER = 8 * 4096 * 1024
+};
 /* What matrix products hold of PyTorch's allocator all along, beside what a plan asks for. */
 uint64_t model_cluster_workspace_bytes(const ModelCluster *cluster);
 /* These, and what contexts and libraries take for themselves. */

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cli/measured/measured.h"
+#include "models/cluster.h"
 #include "trace/ended.h"
 #include "trace/idle.h"
 #include "trace/import/steps.h"
@@ -302,10 +303,8 @@ static double sum_of(const GArray *items) {
     return sum;
 }
 
-/* What PyTorch gives cuBLAS unless told otherwise, in getChosenWorkspaceSize():
- * of GPUs before Hopper, and of later ones. */
 static bool is_workspace(uint64_t bytes) {
-    return bytes == 8519680 || bytes == 33554432;
+    return bytes == MODEL_CUBLAS_BYTES || bytes == MODEL_CUBLAS_BYTES_SINCE_HOPPER;
 }
 
 /* A toy's peak may be mostly that. */
