@@ -183,10 +183,11 @@ uint32_t plan_graph_op(PlanGraph *graph, PlanOpKind kind, const uint32_t *inputs
     return plan_graph_op_making(graph, kind, inputs, &result, dims, attrs);
 }
 
-uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
-                            const uint32_t *inputs, const int64_t *dims) {
+/* An op whose result takes the place of a value, `into`. */
+static uint32_t run_into(PlanGraph *graph, uint32_t into, PlanOpKind kind, const uint32_t *inputs,
+                         const int64_t *dims, const double *number) {
     PlanGraphValue of = *plan_graph_value_at(graph, into);
-    uint32_t y = plan_graph_op(graph, kind, inputs, (PlanDtype)of.dtype, of.elements, dims, NULL);
+    uint32_t y = plan_graph_op(graph, kind, inputs, (PlanDtype)of.dtype, of.elements, dims, number);
     PlanGraphValue *made = plan_graph_value_at(graph, y);
     made->base = of.base;
     made->offset = of.offset;
@@ -194,16 +195,16 @@ uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
     return y;
 }
 
+uint32_t plan_graph_op_into(PlanGraph *graph, uint32_t into, PlanOpKind kind,
+                            const uint32_t *inputs, const int64_t *dims) {
+    return run_into(graph, into, kind, inputs, dims, NULL);
+}
+
 /* The sum is a compiler's to place (addends.c). */
 uint32_t plan_graph_add_scaled(PlanGraph *graph, uint32_t y, uint32_t product, double number) {
-    PlanGraphValue of = *plan_graph_value_at(graph, y);
-    int64_t dims[] = {[ADD_SCALED_N] = (int64_t)of.elements, [ADD_SCALED_WITHIN] = 0};
-    uint32_t sum = plan_graph_op(graph, PLAN_OP_ADD_SCALED, (uint32_t[]){y, product},
-                                 (PlanDtype)of.dtype, of.elements, dims, &number);
-    PlanGraphValue *made = plan_graph_value_at(graph, sum);
-    made->base = of.base;
-    made->offset = of.offset;
-    plan_graph_hold_until(graph, y, graph->steps.len - 1);
+    uint64_t n = plan_graph_value_at(graph, y)->elements;
+    int64_t dims[] = {[ADD_SCALED_N] = (int64_t)n, [ADD_SCALED_WITHIN] = 0};
+    uint32_t sum = run_into(graph, y, PLAN_OP_ADD_SCALED, (uint32_t[]){y, product}, dims, &number);
     PlanGraphAddend addend = {graph->ops.len - 1, product, PLAN_NONE};
     g_array_append_val(graph->addends, addend);
     return sum;
