@@ -39,7 +39,29 @@ def plant(folder, programs, suite_name):
 def tally(command, *folders):
     run = subprocess.run([sys.executable, command] + list(folders), stdout=subprocess.PIPE,
                          check=False)
-    return run.returncode, run.stdout.decode().strip().split('\n')[-1]
+    return run.returncode, run.stdout.decode().strip().split('\n')
+
+
+def verdict_of(command, *folders):
+    status, lines = tally(command, *folders)
+    return status, lines[-1]
+
+
+def shows_how_it_ended(command):
+    """Of a program that died: what it printed last on each stream, but not its good cases."""
+    with tempfile.TemporaryDirectory() as folder:
+        plant(folder, [('tap', 'ERROR', GOOD)], lambda record, name: 'foreshard.' + name)
+        path = os.path.join(folder, 'meson-logs', 'testlog.json')
+        with open(path, encoding='utf-8') as log:
+            record = json.loads(log.read())
+        record.update(stdout='ok 1 /a\nok 2 /b\n# first\n' + '# more\n' * 20 + '# last\n',
+                      stderr='assertion failed\n')
+        with open(path, 'w', encoding='utf-8') as log:
+            log.write(json.dumps(record) + '\n')
+        lines = tally(command, folder)[1]
+    shown = [line[4:] for line in lines if line.startswith('  | ')]
+    expected = ['# more'] * 11 + ['# last', 'assertion failed']
+    return [] if shown == expected else ['found ' + repr(lines)]
 
 
 GOOD = [('/a', 'passed'), ('/b', 'passed')]
@@ -68,18 +90,19 @@ def main(command):
         for name, programs, status, line in PLANTED:
             with tempfile.TemporaryDirectory() as folder:
                 plant(folder, programs, suite_name)
-                found = tally(command, folder)
+                found = verdict_of(command, folder)
             tap.case('/style/tally/' + style + '/' + name,
                      [] if found == (status, line) else ['found %d, %s' % found])
     with tempfile.TemporaryDirectory() as folder:
         plant(os.path.join(folder, 'one'), [('tap', 'OK', GOOD)], styles[0][1])
         plant(os.path.join(folder, 'two'), [('tap', 'OK', GOOD)], styles[0][1])
-        both = tally(command, os.path.join(folder, 'one'), os.path.join(folder, 'two'))
-        lost = tally(command, os.path.join(folder, 'one'), os.path.join(folder, 'none'))
+        both = verdict_of(command, os.path.join(folder, 'one'), os.path.join(folder, 'two'))
+        lost = verdict_of(command, os.path.join(folder, 'one'), os.path.join(folder, 'none'))
     tap.case('/style/tally/two-folders',
              [] if both == (0, '4 passed, 0 failed, 0 skipped') else ['found %d, %s' % both])
     tap.case('/style/tally/folder-without-log',
              [] if lost == (1, '2 passed, 0 failed, 0 skipped') else ['found %d, %s' % lost])
+    tap.case('/style/tally/shows-how-it-ended', shows_how_it_ended(command))
     return tap.finish()
 
 
