@@ -40,24 +40,27 @@ static void bark(const ExecWatchdog *watchdog, unsigned seconds) {
     _exit(1);
 }
 
+/* Between two looks no more is counted than twice what was to lie between them: where this thread
+ * has not run, on a machine that was suspended or has too much to do, the others have not either. */
 static gpointer look_on(gpointer data) {
     ExecWatchdog *watchdog = data;
     gint seen = 0;
-    unsigned seconds = MAX(watchdog->seconds, watchdog->opening_seconds);
-    gint64 since = g_get_monotonic_time();
+    gint64 allowed_us = MAX(watchdog->seconds, watchdog->opening_seconds) * G_USEC_PER_SEC;
+    gint64 pause_us = MIN(watchdog->seconds * G_USEC_PER_SEC / 4, G_USEC_PER_SEC);
+    gint64 looked_at = g_get_monotonic_time(), quiet_us = 0;
     g_mutex_lock(&watchdog->mutex);
     while (!watchdog->ended) {
-        g_cond_wait_until(&watchdog->ends, &watchdog->mutex,
-                          g_get_monotonic_time() +
-                              MIN(watchdog->seconds * G_USEC_PER_SEC / 4, G_USEC_PER_SEC));
+        g_cond_wait_until(&watchdog->ends, &watchdog->mutex, looked_at + pause_us);
         gint64 now = g_get_monotonic_time();
         gint beats = g_atomic_int_get(&watchdog->beats);
+        quiet_us += MIN(now - looked_at, 2 * pause_us);
+        looked_at = now;
         if (beats != seen) {
             seen = beats;
-            since = now;
-            seconds = watchdog->seconds;
-        } else if (!watchdog->ended && now - since > (gint64)seconds * G_USEC_PER_SEC) {
-            bark(watchdog, seconds);
+            quiet_us = 0;
+            allowed_us = watchdog->seconds * G_USEC_PER_SEC;
+        } else if (!watchdog->ended && quiet_us > allowed_us) {
+            bark(watchdog, (unsigned)(allowed_us / G_USEC_PER_SEC));
         }
     }
     g_mutex_unlock(&watchdog->mutex);

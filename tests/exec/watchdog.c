@@ -1,8 +1,12 @@
 /* A process without a beat ends, and says so: in the time it has for its opening until the first
- * beat, in the watchdog's own after it; one that beats goes on. Each in a child of its own.
+ * beat, in the watchdog's own after it; one that beats, or did not get to run, goes on. Each in a
+ * child of its own.
  */
 #include <glib.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "exec/watch/watchdog.h"
 
@@ -64,6 +68,28 @@ static void test_beats(void) {
     g_assert_null(exec_watchdog_new(0, OPENING_SECONDS, "rank 7", explain, NULL));
 }
 
+/* Its machine stands still for longer than is allowed, which nobody in it can help. */
+static void test_stands_still(void) {
+    if (g_test_subprocess()) {
+        ExecWatchdog *watchdog = watch();
+        exec_watchdog_beat(watchdog);
+        pid_t machine = fork();
+        if (machine == 0) {
+            kill(getppid(), SIGSTOP);
+            g_usleep(2 * SECONDS * G_USEC_PER_SEC);
+            kill(getppid(), SIGCONT);
+            g_usleep(G_USEC_PER_SEC / 10);
+            _exit(0);
+        }
+        g_assert_cmpint(waitpid(machine, NULL, 0), ==, machine);
+        exec_watchdog_beat(watchdog);
+        exec_watchdog_free(watchdog);
+        return;
+    }
+    g_test_trap_subprocess(NULL, 0, (GTestSubprocessFlags)0);
+    g_test_trap_assert_passed();
+}
+
 /* Nobody reads what another thread writes, which therefore keeps its stream. */
 static void test_stuck_output(void) {
     if (g_test_subprocess()) {
@@ -81,6 +107,7 @@ int main(int argc, char **argv) {
     g_test_add_func("/exec/watchdog/opening", test_opening);
     g_test_add_func("/exec/watchdog/after a beat", test_after_a_beat);
     g_test_add_func("/exec/watchdog/beats", test_beats);
+    g_test_add_func("/exec/watchdog/stands still", test_stands_still);
     g_test_add_func("/exec/watchdog/stuck output", test_stuck_output);
     return g_test_run();
 }
