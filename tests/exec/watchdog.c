@@ -73,6 +73,7 @@ static void test_stands_still(void) {
     if (g_test_subprocess()) {
         ExecWatchdog *watchdog = watch();
         exec_watchdog_beat(watchdog);
+        g_usleep(2 * G_USEC_PER_SEC / 5); /* until it has been seen */
         pid_t machine = fork();
         if (machine == 0) {
             kill(getppid(), SIGSTOP);
