@@ -90,10 +90,30 @@ static char *file_in(const char *folder, const Kind *kind) {
     return path != NULL && is_file(path) ? g_steal_pointer(&path) : NULL;
 }
 
+/* "config.json", but not "llama3.2-1b": what is behind its last dot are letters. */
+static bool is_said_as_file(const char *name) {
+    const char *dot = strrchr(name, '.');
+    const char *ending = dot != NULL ? dot + 1 : "";
+    gsize n = 0;
+    while (g_ascii_isalpha(ending[n])) {
+        n++;
+    }
+    return n > 0 && ending[n] == '\0';
+}
+
+/* "meta-llama/Llama-3.1-8B": an owner, who is no folder here, and what is no file. */
+static bool is_said_as_on_hub(const char *path) {
+    g_auto(GStrv) parts = g_strsplit(path, G_DIR_SEPARATOR_S, -1);
+    return g_strv_length(parts) == 2 && g_ascii_isalpha(*parts[0]) && *parts[1] != '\0' &&
+           !is_said_as_file(path) && !g_file_test(parts[0], G_FILE_TEST_EXISTS);
+}
+
 /* What a path leads to that is no file of its kind. */
 static const char *what_it_is(const char *path, const Kind *kind) {
     if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
-        return "there is no such file";
+        bool is_network = kind->in_folder != NULL;
+        return is_network && is_said_as_on_hub(path) ? "no network has this name here"
+                                                     : "there is no such file";
     }
     bool may_be_folder = kind->in_folder != NULL && g_file_test(path, G_FILE_TEST_IS_DIR);
     return may_be_folder ? "this folder holds no config.json; name one that does, or a file"
@@ -114,17 +134,6 @@ static char *without_purpose(const char *base) {
         memmove(name, name + strlen("meta-"), strlen(name) - strlen("meta-") + 1);
     }
     return name;
-}
-
-/* "config.json", but not "llama3.2-1b": what is behind its last dot are letters. */
-static bool is_said_as_file(const char *name) {
-    const char *dot = strrchr(name, '.');
-    const char *ending = dot != NULL ? dot + 1 : "";
-    gsize n = 0;
-    while (g_ascii_isalpha(ending[n])) {
-        n++;
-    }
-    return n > 0 && ending[n] == '\0';
 }
 
 /* "meta-llama/Llama-3-70B" is no path, but a model's name where others keep it. */

@@ -262,11 +262,13 @@ static void slips(void) {
     expect("predcit gpt2", 2, "", "did you mean predict?");
     expect("predict llama-3-70b --cluster dgx-h100", 2, "", "did you mean llama3-70b?");
     expect("predict meta-llama/Llama-3-70B --cluster dgx-h100", 2, "",
-           "there is no such file; did you mean llama3-70b?");
+           "meta-llama/Llama-3-70B: no network has this name here; did you mean llama3-70b?");
     expect("predict meta-llama/Llama-3.1-8B-Instruct --cluster dgx-h100", 2, "",
-           "there is no such file; did you mean llama3-8b?");
+           "no network has this name here; did you mean llama3-8b?");
     expect("predict Qwen/Qwen2.5-72B-Instruct --cluster dgx-h100", 2, "", "mean qwen2.5-72b?");
-    expect("predict nobody/none-such --cluster dgx-h100", 2, "", "planned by its config.json");
+    expect("predict nobody/none-such --cluster dgx-h100", 2, "",
+           "no network has this name here; a model of the Hub is planned by its config.json");
+    expect("predict ./none-such --cluster dgx-h100", 2, "", "./none-such: there is no such file;");
     expect("predict gpt2 --cluster h100-dgx", 2, "", "did you mean dgx-h100?");
     expect("predict gpt2 --cluster H100", 2, "", "did you mean dgx-h100, h100-a3 or ");
     write_cluster("this-laptop.ini", "dgx-h100", "\nnodes", "2");
@@ -306,7 +308,8 @@ static void slips(void) {
     expect("list models", 2, "", "there is no list of 'models'; did you mean networks?");
     expect("fit gpt2", 2, "", "there is no command 'fit'; did you mean predict?");
     expect("optimize gpt2", 2, "", "did you mean choose?");
-    expect("predict google/gemma-2-9b -n 8 --cluster dgx-h100", 2, "",
+    expect("predict google/gemma-2-9b -n 8 --cluster dgx-h100", 2, "", "did you mean gemma2-9b?");
+    expect("predict tiiuae/falcon-7b -n 8 --cluster dgx-h100", 2, "",
            "a model of the Hub is planned by its config.json");
     expect("predict gone/config.json -n 8 --cluster dgx-h100", 2, "",
            "gone/config.json: there is no such file; `foreshard list networks` names what needs");
