@@ -41,7 +41,7 @@ static void bark(const ExecWatchdog *watchdog, unsigned seconds) {
 }
 
 /* Between two looks no more is counted than twice what was to lie between them: where this thread
- * has not run, on a machine that was suspended or has too much to do, the others have not either. */
+ * has not run, on a machine that was suspended or has too much to do, others have not either. */
 static gpointer look_on(gpointer data) {
     ExecWatchdog *watchdog = data;
     gint seen = 0;
