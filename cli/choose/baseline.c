@@ -42,7 +42,7 @@ static GArray *simple_knobs(const CliChooseAsked *asked, const char *sharding) {
 /* The best of a sharding, and of all batches and checkpointings; NULL: none fits, or with error. */
 static CliChoice *best_simple(const CliChooseAsked *asked, CliChosen *chosen, CliPlanSource *source,
                               const char *sharding, GError **error) {
-    const CliChoice *best = &g_array_index(chosen->choices, CliChoice, 0);
+    const CliChoice *best = cli_choice_at(chosen, 0);
     g_autoptr(GPtrArray) clusters = g_ptr_array_new();
     g_ptr_array_add(clusters, (gpointer)best->cluster);
     g_autoptr(GArray) knobs = simple_knobs(asked, sharding);
@@ -74,7 +74,7 @@ static CliChoice *best_simple(const CliChooseAsked *asked, CliChosen *chosen, Cl
 bool cli_choose_baseline(const CliChooseAsked *asked, CliChosen *chosen, GError **error) {
     static const char *const shardings[] = {"none", "full"};
     static const char *const sharing[] = {CLI_UNSHARED_SETTINGS, ""};
-    const CliChoice *best = &g_array_index(chosen->choices, CliChoice, 0);
+    const CliChoice *best = cli_choice_at(chosen, 0);
     for (guint k = 0; k < G_N_ELEMENTS(sharing) && chosen->baseline == NULL; k++) {
         g_autoptr(CliPlanSource) source = simple_source(asked, best, sharing[k], error);
         if (source == NULL) {

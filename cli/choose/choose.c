@@ -40,7 +40,7 @@ CliChosen *cli_choose(const CliChooseAsked *asked, GError **error) {
         find_ways(chosen, chosen->nearest);
     }
     if (chosen->choices->len > 0) {
-        const CliChoice *first = &g_array_index(chosen->choices, CliChoice, 0);
+        const CliChoice *first = cli_choice_at(chosen, 0);
         if (first->retries > 0) {
             find_ways(chosen, first);
         }

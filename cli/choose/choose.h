@@ -123,6 +123,10 @@ typedef struct {
     bool by_price;     /* ranked by price */
 } CliChosen;
 
+static inline const CliChoice *cli_choice_at(const CliChosen *chosen, guint i) {
+    return &g_array_index(chosen->choices, CliChoice, i);
+}
+
 double cli_choice_tokens_per_s(const CliChoice *choice); /* of all ranks */
 double cli_choice_tokens_per_s_per_gpu(const CliChoice *choice);
 double cli_choice_days(const CliChoice *choice, double tokens);

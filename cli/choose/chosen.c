@@ -1,7 +1,6 @@
 /* cli/choose/chosen.c - what was chosen: what is taken into it, in which order, and what of it is
  * shown. */
 #include "cli/choose/private.h"
-#include "cli/choose/text.h"
 
 static void note_place(CliChosen *chosen, const CliChoice *choice) {
     uint64_t bytes = choice->reserved_bytes, most = choice->allocator_bytes;
@@ -73,7 +72,7 @@ static int compare(gconstpointer a, gconstpointer b, gpointer chosen) {
 void cli_chosen_rank(CliChosen *chosen) {
     chosen->by_price = chosen->choices->len > 0;
     for (guint i = 0; i < chosen->choices->len; i++) {
-        chosen->by_price &= g_array_index(chosen->choices, CliChoice, i).price_per_billion > 0;
+        chosen->by_price &= cli_choice_at(chosen, i)->price_per_billion > 0;
     }
     g_array_sort_with_data(chosen->choices, compare, chosen);
 }
@@ -86,7 +85,7 @@ bool cli_chosen_has_fitting(const CliChosen *chosen) {
 
 bool cli_machine_is_empty(const CliChosen *chosen, const CliMachine *machine) {
     for (guint i = 0; i < chosen->choices->len; i++) {
-        if (g_array_index(chosen->choices, CliChoice, i).cluster == machine->cluster) {
+        if (cli_choice_at(chosen, i)->cluster == machine->cluster) {
             return false;
         }
     }

@@ -32,7 +32,7 @@ static bool may_be_shown(const CliChosen *chosen, const CliChoice *choice, guint
     double most = (1 + MARGIN) * cli_choice_tokens_per_s(choice);
     guint n_faster = 0;
     for (guint i = 0; i < chosen->choices->len; i++) {
-        const CliChoice *other = &g_array_index(chosen->choices, CliChoice, i);
+        const CliChoice *other = cli_choice_at(chosen, i);
         bool is_known = other->unlike == NULL && other->retries == 0;
         n_faster += is_known && other->cluster == choice->cluster &&
                     other->ranks == choice->ranks && cli_choice_tokens_per_s(other) > most;
@@ -125,8 +125,7 @@ static bool play_nearest(CliChosen *chosen, const CliRange *range, CliPlanSource
 static guint next_of(CliChosen *chosen, const CliChooseAsked *asked) {
     cli_chosen_rank(chosen);
     guint i = 0;
-    while (i < chosen->choices->len &&
-           !is_to_be_played(chosen, &g_array_index(chosen->choices, CliChoice, i), asked)) {
+    while (i < chosen->choices->len && !is_to_be_played(chosen, cli_choice_at(chosen, i), asked)) {
         i++;
     }
     return i;
@@ -135,7 +134,7 @@ static guint next_of(CliChosen *chosen, const CliChooseAsked *asked) {
 static bool note_unlike(CliChosen *chosen) {
     bool any = false;
     for (guint i = 0; i < chosen->choices->len; i++) {
-        const CliChoice *choice = &g_array_index(chosen->choices, CliChoice, i);
+        const CliChoice *choice = cli_choice_at(chosen, i);
         if (choice->unlike != NULL) {
             machine_of(chosen, choice)->unlike = choice->unlike;
             any = true;
@@ -148,7 +147,7 @@ static bool note_unlike(CliChosen *chosen) {
 static void show(CliProgress *progress, const CliChosen *chosen, const CliChooseAsked *asked) {
     guint left = 0;
     for (guint i = 0; i < chosen->choices->len; i++) {
-        const CliChoice *choice = &g_array_index(chosen->choices, CliChoice, i);
+        const CliChoice *choice = cli_choice_at(chosen, i);
         left += is_to_be_played(chosen, choice, asked);
     }
     cli_progress_show(progress, chosen->n_exact / (double)MAX(1, chosen->n_exact + left));

@@ -113,7 +113,7 @@ JsonBuilder *cli_chosen_json(const CliChosen *chosen, const CliChooseView *view)
         guint place = g_array_index(shown, guint, i);
         json_builder_begin_object(json);
         trace_json_add_int(json, "place", i + 1);
-        add_choice(json, &g_array_index(chosen->choices, CliChoice, place), view);
+        add_choice(json, cli_choice_at(chosen, place), view);
         json_builder_end_object(json);
     }
     json_builder_end_array(json);

@@ -41,7 +41,7 @@ static CliChoice *keep_within(GArray *choices, Measure measure, double tokens, d
 /* Of each machine, in the field of it that lies there. */
 static void note_least(CliChosen *chosen, Measure measure, double tokens, gsize field) {
     for (guint i = 0; i < chosen->choices->len; i++) {
-        const CliChoice *choice = &g_array_index(chosen->choices, CliChoice, i);
+        const CliChoice *choice = cli_choice_at(chosen, i);
         double amount = measure(choice, tokens);
         for (guint k = 0; k < chosen->machines->len; k++) {
             CliMachine *machine = &g_array_index(chosen->machines, CliMachine, k);

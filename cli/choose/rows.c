@@ -1,5 +1,4 @@
-/* cli/choose/rows.c - choices as a ranked table: see text.h. */
-#include "cli/choose/text.h"
+#include "cli/choose/rows.h"
 
 #include <string.h>
 

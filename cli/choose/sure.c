@@ -1,6 +1,6 @@
-/* cli/choose/sure.c - how far the rows of a table are to be believed: see text.h. */
-#include "cli/choose/text.h"
+#include "cli/choose/sure.h"
 
+#include "cli/choose/rows.h"
 #include "cli/predict/how-sure.h"
 
 /* Rows of which the same is known. */

@@ -1,10 +1,10 @@
 /* cli/choose/text.c - what is said of choices around their table, and what to do next. */
-#include "cli/choose/text.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "cli/choose/machines.h"
+#include "cli/choose/rows.h"
+#include "cli/choose/sure.h"
 #include "cli/options/setting.h"
 #include "cli/say/prose.h"
 #include "cli/source/cluster.h"

@@ -154,7 +154,7 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
     g_autoptr(GError) error = NULL;
     bool write = options->output != NULL && chosen->choices->len > 0;
     if (write) {
-        const CliChoice *best = &g_array_index(chosen->choices, CliChoice, 0);
+        const CliChoice *best = cli_choice_at(chosen, 0);
         g_autofree char *file =
             g_strdup_printf("# %s, on %s\n%s", best->title, best->cluster->name, best->strategy);
         if (!cli_output_write(options->output, file, strlen(file), &error)) {

@@ -1,13 +1,9 @@
-/* cli/choose/text.h - choices for people: their table, around which text.c has sentences. */
+/* cli/choose/rows.h - choices for people: their table, around which text.c has sentences. */
 #pragma once
 
 #include "cli/choose/choose.h"
 
 static const double CLI_CHOOSE_GIB = 1024. * 1024 * 1024;
-
-static inline const CliChoice *cli_choice_at(const CliChosen *chosen, guint i) {
-    return &g_array_index(chosen->choices, CliChoice, i);
-}
 
 /* "1 day", "60 days". Transfer full. */
 static inline char *cli_choose_days(double days) {
@@ -20,8 +16,6 @@ char *cli_choose_amount(double value);
 /* Behind the network's name: the machine, how rows are ranked, the table and its legend. There is a
  * choice at least. */
 void cli_choose_append_rows(GString *text, const CliChosen *chosen, const CliChooseView *view);
-/* What published runs of the kinds of the rows were off by; nothing where none is known. */
-void cli_choose_append_sure(GString *text, const CliChosen *chosen, const CliChooseView *view);
 /* Where no dtype was given, in which the settings were predicted: a line; likewise how weights in
  * 4 bits lie. */
 void cli_choose_append_precision(GString *text, const CliChosen *chosen);
