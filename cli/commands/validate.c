@@ -6,6 +6,7 @@
 #include "cli/validate/kinds.h"
 #include "cli/validate/one-share.h"
 #include "cli/validate/validate.h"
+#include "plan/refuse.h"
 
 static const CliCommand command = {
     .words = "ROWS.csv...",
@@ -26,21 +27,69 @@ static const CliCommand command = {
         "Exit status: 0 predicted, however far off; 2 a table cannot be read.",
 };
 
+typedef struct {
+    gboolean json, csv, brief, settings, kinds;
+    int cores;
+} Options;
+
+#define refuse(error, ...) plan_refuse(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, __VA_ARGS__)
+
+static bool options_are_sound(const Options *o, GError **error) {
+    if (o->csv && (o->json || o->brief)) {
+        return refuse(error, "--csv is a form of its own, of all rows; leave %s away",
+                      o->json ? "--json" : "--brief");
+    }
+    if ((o->settings || o->kinds) && (o->json || o->csv || o->brief || o->settings == o->kinds)) {
+        return refuse(error, "%s prints a table of its own; leave %s away",
+                      o->settings ? "--settings" : "--kinds",
+                      o->json    ? "--json"
+                      : o->csv   ? "--csv"
+                      : o->brief ? "--brief"
+                                 : "--kinds");
+    }
+    return o->cores >= 0 ||
+           refuse(error, "--cores is %d; give 1 or more, or 0 for as many as there are", o->cores);
+}
+
+static bool validate(const char *const *paths, const Options *o, GError **error) {
+    bool as_text = !o->json && !o->csv && !o->kinds;
+    g_autoptr(CliValidation) validation = cli_validation_new(as_text && !o->brief ? stdout : NULL);
+    validation->threads = (unsigned)o->cores;
+    if (!cli_validation_add_all(validation, paths, error)) {
+        return false;
+    }
+    if (o->kinds) {
+        g_autofree char *text = cli_validation_kinds(validation);
+        printf("%s", text);
+        return true;
+    }
+    cli_one_share_score(validation);
+    if (o->json) {
+        g_autofree char *text = cli_validation_json(validation);
+        printf("%s\n", text);
+    } else if (o->csv) {
+        cli_validation_print_csv(validation);
+    } else {
+        cli_validation_print(validation, stdout);
+    }
+    return true;
+}
+
 int cmd_validate(int argc, char **argv) {
-    gboolean as_json = FALSE, as_csv = FALSE, brief = FALSE, settings = FALSE, kinds = FALSE;
-    int cores = 0;
+    Options options = {0};
     const GOptionEntry entries[] = {
-        {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "print one JSON object", NULL},
-        {"csv", 0, 0, G_OPTION_ARG_NONE, &as_csv, "print each row, measured and predicted, as CSV",
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &options.json, "print one JSON object", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &options.csv,
+         "print each row, measured and predicted, as CSV", NULL},
+        {"brief", 0, 0, G_OPTION_ARG_NONE, &options.brief, "print no rows, only their summaries",
          NULL},
-        {"brief", 0, 0, G_OPTION_ARG_NONE, &brief, "print no rows, only their summaries", NULL},
-        {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,
+        {"settings", 0, 0, G_OPTION_ARG_NONE, &options.settings,
          "print, as CSV, each run's settings and why they are so", NULL},
-        {"kinds", 0, 0, G_OPTION_ARG_NONE, &kinds,
+        {"kinds", 0, 0, G_OPTION_ARG_NONE, &options.kinds,
          "print, as an ini file, how far off each kind of training run is: what predict says of "
          "itself (models/published/errors.ini)",
          NULL},
-        {"cores", 0, 0, G_OPTION_ARG_INT, &cores,
+        {"cores", 0, 0, G_OPTION_ARG_INT, &options.cores,
          "predict on so many at a time; what is printed stays the same (default all there are, 16 "
          "at most)",
          "N"},
@@ -50,48 +99,11 @@ int cmd_validate(int argc, char **argv) {
     if (!cli_command_read(&command, entries, context, &argc, &argv)) {
         return CLI_BAD_INPUT;
     }
-    if (as_csv && (as_json || brief)) {
-        return cli_complain(CLI_BAD_INPUT, "--csv is a form of its own, of all rows; leave %s away",
-                            as_json ? "--json" : "--brief");
-    }
-    if ((settings || kinds) && (as_json || as_csv || brief || settings == kinds)) {
-        return cli_complain(CLI_BAD_INPUT, "%s prints a table of its own; leave %s away",
-                            settings ? "--settings" : "--kinds",
-                            as_json  ? "--json"
-                            : as_csv ? "--csv"
-                            : brief  ? "--brief"
-                                     : "--kinds");
-    }
-    if (cores < 0) {
-        return cli_complain(CLI_BAD_INPUT,
-                            "--cores is %d; give 1 or more, or 0 for as many as there are", cores);
-    }
     g_autoptr(GError) error = NULL;
     const char *const *paths = (const char *const *)(argv + 1);
-    if (settings) {
-        return cli_validation_list(paths, (unsigned)cores, stdout, &error)
-                   ? CLI_OK
-                   : cli_complain(CLI_BAD_INPUT, "%s", error->message);
-    }
-    g_autoptr(CliValidation) validation =
-        cli_validation_new(!as_json && !as_csv && !brief && !kinds ? stdout : NULL);
-    validation->threads = (unsigned)cores;
-    if (!cli_validation_add_all(validation, paths, &error)) {
-        return cli_complain(CLI_BAD_INPUT, "%s", error->message);
-    }
-    if (kinds) {
-        g_autofree char *text = cli_validation_kinds(validation);
-        printf("%s", text);
-        return CLI_OK;
-    }
-    cli_one_share_score(validation);
-    if (as_json) {
-        g_autofree char *text = cli_validation_json(validation);
-        printf("%s\n", text);
-    } else if (as_csv) {
-        cli_validation_print_csv(validation);
-    } else {
-        cli_validation_print(validation, stdout);
-    }
-    return CLI_OK;
+    bool done =
+        options_are_sound(&options, &error) &&
+        (options.settings ? cli_validation_list(paths, (unsigned)options.cores, stdout, &error)
+                          : validate(paths, &options, &error));
+    return done ? CLI_OK : cli_complain(CLI_BAD_INPUT, "%s", error->message);
 }
