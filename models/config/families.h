@@ -23,6 +23,8 @@ bool model_config_rest_of_helium(const ModelConfig *c);
 bool model_config_rest_of_glm(const ModelConfig *c);
 bool model_config_rest_of_arcee(const ModelConfig *c);
 bool model_config_rest_of_exaone4(const ModelConfig *c);
+
+/* experts.c: those of its kin whose blocks have experts. */
 bool model_config_rest_of_mixtral(const ModelConfig *c);
 bool model_config_rest_of_granitemoe(const ModelConfig *c);
 bool model_config_rest_of_gpt_oss(const ModelConfig *c);
