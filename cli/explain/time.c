@@ -159,25 +159,36 @@ static double allocator_calls_us(const CliSubject *subject, double instructions_
     return beyond > ROUNDED * instructions_us ? beyond : 0;
 }
 
-void explain_host(GString *text, const CliSubject *subject) {
+/* Of a steady step, by what they are; collectives stand apart from the other ops. */
+typedef struct {
+    guint counts[TRACE_N_WHATS], collectives;
+} Instructions;
+
+static Instructions steady_instructions(const CliSubject *subject) {
     const GArray *table = trace_instructions(subject->trace, subject->summary->role);
-    guint counts[TRACE_N_WHATS] = {0}, collectives = 0;
+    Instructions steady = {0};
     for (guint i = 0; i < table->len; i++) {
         const TraceInstruction *row = &g_array_index(table, TraceInstruction, i);
         if (row->section == TRACE_SECTION_STEADY) {
             bool collective =
                 row->what == TRACE_OP &&
                 trace_kind(subject->trace, row->kind)->kind_class == TRACE_KIND_COLLECTIVE;
-            counts[row->what] += !collective;
-            collectives += collective;
+            steady.counts[row->what] += !collective;
+            steady.collectives += collective;
         }
     }
+    return steady;
+}
+
+void explain_host(GString *text, const CliSubject *subject) {
     if (subject->cluster == NULL) {
         g_string_append(text,
                         "the trace names no cluster, so what an instruction costs the host is "
                         "unknown; give --cluster\n");
         return;
     }
+    Instructions steady = steady_instructions(subject);
+    const guint *counts = steady.counts;
     const ModelCluster *cluster = explain_node(subject);
     double f = cluster->host_cpu_factor;
     const struct {
@@ -189,7 +200,7 @@ void explain_host(GString *text, const CliSubject *subject) {
         {"free", counts[TRACE_FREE], f * cluster->host_free_us},
         {"mark", counts[TRACE_MARK], f * cluster->host_mark_us},
         {"launch of a kernel", counts[TRACE_OP], f * cluster->host_launch_us},
-        {"launch of a collective", collectives, f * cluster->host_collective_us},
+        {"launch of a collective", steady.collectives, f * cluster->host_collective_us},
         {"record", counts[TRACE_RECORD], f * cluster->host_record_us},
         {"wait", counts[TRACE_WAIT], f * cluster->host_wait_us},
         {"host wait", counts[TRACE_HOST_WAIT], f * cluster->host_host_wait_us},
