@@ -62,9 +62,7 @@ bool exec_batch_fill(const ExecTask *t, gpointer x, gpointer y, GError **error) 
     uint64_t samples = dim(t, BATCH_SAMPLES), n = dim(t, BATCH_SAMPLE_ELEMENTS),
              targets = dim(t, BATCH_TARGET_ELEMENTS);
     bool is_whole = plan->axes[PLAN_AXIS_CONTEXT] == 1 && targets == n;
-    uint64_t first =
-        (t->pass * plan_n_batches(plan) + plan_batch_of_rank(plan, t->context->comm->rank)) *
-        samples;
+    uint64_t first = batch_of(t) * samples;
     for (uint64_t i = 0; i < samples; i++) {
         int64_t *x_tokens = (int64_t *)x + i * n, *y_tokens = (int64_t *)y + i * targets;
         if (is_whole ? !sample(t, first + i, n, (float *)x + i * n, x_tokens, y_tokens, error)

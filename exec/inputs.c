@@ -91,8 +91,7 @@ bool exec_inputs_fill(const ExecTask *t, GError **error) {
     PlanDtype dtype = operand_dtype(t, BATCH_X);
     uint64_t samples = dim(t, BATCH_SAMPLES), n = dim(t, BATCH_SAMPLE_ELEMENTS),
              bytes = n * plan_dtype_bytes(dtype);
-    uint64_t first =
-        (t->pass * plan_n_batches(c->plan) + plan_batch_of_rank(c->plan, c->comm->rank)) * samples;
+    uint64_t first = batch_of(t) * samples;
     ExecTensor tensor;
     if (c->data && !find(c, t->op, &tensor, error)) {
         return false;

@@ -90,6 +90,19 @@ static inline int64_t all_of_ranks(const ExecTask *t, PlanDim each) {
     return dims(t)[each] * (int64_t)t->context->plan->axes[t->op->axis];
 }
 
+/* The batch that is played, of those of all ranks and passes so far. */
+static inline uint64_t batch_of(const ExecTask *t) {
+    const Plan *plan = t->context->plan;
+    return t->pass * plan_n_batches(plan) + plan_batch_of_rank(plan, t->context->comm->rank);
+}
+
+/* What is dropped depends on the global batch, not on how it is dealt out to ranks and their
+ * microbatches: the number, among all that the place has dropped or kept, of the op's first. */
+static inline uint64_t first_to_drop(const ExecTask *t) {
+    return (batch_of(t) * dim(t, DROPOUT_MICROBATCHES) + dim(t, DROPOUT_MICROBATCH)) *
+           dim(t, DROPOUT_N);
+}
+
 /* Adam's 1 - beta^n for its n-th step. Steps that were skipped do not count. */
 static inline double bias_correction(const ExecTask *t, double beta) {
     return 1 - pow(beta, t->step + 1 - t->stepping.n_skipped);

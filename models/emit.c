@@ -390,6 +390,7 @@ static PlanGraph *emit_walk(const ModelNetwork *network, const PlanStrategy *str
     for (PlanGraph *last = graph; pass.pipeline.stage + 1 < pass.pipeline.n_stages;
          last = last->behind) {
         pass.pipeline.stage++;
+        pass.pipeline.dropouts_before = model_dropouts_so_far(last);
         last->behind = model_network_emit(network, &pass, error);
         if (!last->behind) {
             return NULL;

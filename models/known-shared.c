@@ -176,11 +176,13 @@ static bool sequences_can_be_shared(const ModelNetwork *n, const PlanStrategy *s
     return true;
 }
 
-/* Stages are recorded of a plain Llama. */
+/* Stages are recorded of a plain Llama and of a GPT, as torchtitan makes them, which has no answer
+ * either to a table that two of them would have (models/common/decoder.py, "Weight tying is not
+ * supported with Pipeline Parallel"). */
 static bool layers_can_be_cut(const ModelNetwork *n, const PlanStrategy *s, GError **error) {
     const char *why = NULL;
-    if (n->family != &model_llama) {
-        why = "families other than llama";
+    if (n->family != &model_llama && n->family != &model_gpt) {
+        why = "families other than gpt and llama";
     } else if (n->tied) {
         why = "a head that is the embedding, which would be on two stages; set tied = no";
     } else if (n->window) {

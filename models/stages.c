@@ -14,6 +14,16 @@ uint64_t model_stage_layers(uint64_t layers, uint32_t stages, PlanPipelineSplit 
     return share - MIN(share, of_ends);
 }
 
+ModelBlocks model_stage_blocks(uint64_t layers, const PlanGraph *graph) {
+    ModelBlocks blocks = {0};
+    for (uint32_t stage = 0; stage <= graph->pipeline.stage; stage++) {
+        blocks.first += blocks.n;
+        blocks.n =
+            model_stage_layers(layers, graph->pipeline.n_stages, graph->pipeline.split, stage);
+    }
+    return blocks;
+}
+
 bool model_stages_have_layers(const ModelNetwork *network, const PlanStrategy *s, GError **error) {
     uint64_t end = weight_of_ends((PlanPipelineSplit)s->pipeline_split);
     bool several = s->pipeline_stages > 1;

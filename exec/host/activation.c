@@ -7,13 +7,11 @@
 #include "kernels/host/dropout.h"
 #include "kernels/host/sinks.h"
 
-/* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
 static void dropout(const ExecTask *t) {
-    const ExecComm *comm = t->context->comm;
     uint64_t n = dim(t, DROPOUT_N), place = dim(t, DROPOUT_STREAM);
     kernel_dropout_forward_f32(f32(t, DROPOUT_Y), bytes(t, DROPOUT_MASK), f32(t, DROPOUT_X), n,
                                (float)attr(t, DROPOUT_P), t->context->seed,
-                               UINT64_C(1) << 32 | place, (t->pass * comm->world + comm->rank) * n);
+                               UINT64_C(1) << 32 | place, first_to_drop(t));
 }
 
 static void clamp_columns(const ExecTask *t) {

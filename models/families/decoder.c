@@ -268,9 +268,8 @@ static void declare(const Decoder *d, const ModelNetwork *network, Network *n) {
 
 static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
     const ModelWalk *w = &d->walk;
-    uint32_t tokens = plan_graph_input(w->graph, PLAN_INT64, w->rows, d->vocab);
-    uint32_t targets = plan_graph_input(w->graph, PLAN_INT64, w->rows, d->vocab);
-    plan_graph_enter(w->graph, n->root, (uint32_t[]){tokens, targets}, 2);
+    ModelBatch batch;
+    uint32_t tokens = model_enter_root(w, n->root, d->vocab, &batch);
     uint32_t x, looked_up = PLAN_NONE;
     if (d->names->positions) {
         const ModelEmbeddings tables = {&n->embed, &n->positions, d->vocab,
@@ -285,7 +284,7 @@ static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
         stream = run_block(d, &n->blocks[i], stream);
     }
     uint32_t logits =
-        model_run_head(w, &(ModelHead){&n->norm, &n->head, 0, d->vocab}, stream, targets);
+        model_run_head(w, &(ModelHead){&n->norm, &n->head, 0, d->vocab}, stream, batch.targets);
     logits = model_run_logits_behind(w, logits, stream);
     /* Variables, which go after those of what was called. */
     if (looked_up != PLAN_NONE) {
@@ -294,7 +293,7 @@ static void walk(Decoder *d, const ModelNetwork *network, const Network *n) {
         plan_graph_let_go_after(w->graph, d->rotary.cosines, stream.a);
         plan_graph_let_go_after(w->graph, d->rotary.sines, d->rotary.cosines);
     }
-    model_end(w, n->root, logits, targets, d->vocab);
+    model_end(w, n->root, logits, batch.targets, d->vocab);
 }
 
 static void emit(const ModelNetwork *network, const Names *names, uint64_t batch, uint64_t seq,

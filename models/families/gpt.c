@@ -4,11 +4,15 @@
  * Where ranks share the layers (plan->tensor; layers/shared.h) a rank has its part of heads, hidden
  * layer, vocabulary and positions, and between the layers its part of each sequence. The rows of
  * its layer for q, k and v are those of its heads' q, then of their k, then of their v.
+ *
+ * A stage of a pipeline has a run of the blocks; the first one the tables, the last one what is
+ * behind the blocks.
  */
 #include <math.h>
 
 #include "models/layers/attention.h"
 #include "models/layers/shared.h"
+#include "models/stages.h"
 
 /* What the parts are called; and what else the two families do each in their way. */
 typedef struct {
@@ -138,68 +142,116 @@ static ModelStream run_block(const Gpt *gpt, const Block *block, ModelStream str
     return stream;
 }
 
-static void emit(const ModelNetwork *network, const Names *names, bool tied, uint64_t batch,
-                 uint64_t seq, PlanGraph *graph) {
-    uint64_t parts = graph->shared.tensor, parts_of_ends = graph->shared.whole_ends ? 1 : parts;
-    Gpt shape = {.names = names,
-                 .walk = model_walk(network, batch, seq, graph),
-                 .head_dim = network->width / network->heads,
-                 .heads = network->heads / parts,
-                 .inner = network->width / parts,
-                 .ffn = (network->ffn ? network->ffn : 4 * network->width) / parts,
-                 .vocab = graph->shared.whole_head ? network->vocab : network->vocab / parts,
-                 .gelu = network->gelu,
-                 .in_memory = network->scores_in_memory && !graph->now.fused,
-                 .alibi = network->alibi};
-    shape.between = model_walk_between(&shape.walk);
-    const Gpt *gpt = &shape;
-    const ModelWalk *w = &shape.walk;
-    uint32_t root = plan_graph_module(graph, PLAN_NONE, "", names->root, false);
-    uint64_t rows = network->vocab / parts_of_ends,
-             positions_of_rank = network->seq / parts_of_ends;
-    ModelLayer wte = model_embedding(w, root, "wte", rows, w->width);
-    ModelLayer wpe = {0};
-    if (!network->alibi) {
-        wpe = model_embedding(w, root, "wpe", positions_of_rank, w->width);
-        model_split_table(w, &wpe);
+/* A stage's blocks, and what is beside them; the first stage has what comes before, the last one
+ * what comes behind. One stage is all of it. */
+typedef struct {
+    uint32_t root, drop;
+    ModelLayer wte, wpe, ln_f, head;
+    uint64_t rows, positions; /* of a rank's tables */
+    ModelBlocks has;
+    Block *blocks;
+} Stage;
+
+static void declare_tables(const Gpt *gpt, const ModelNetwork *network, Stage *stage) {
+    const ModelWalk *w = &gpt->walk;
+    uint64_t parts = w->graph->shared.whole_ends ? 1 : w->graph->shared.tensor;
+    stage->rows = network->vocab / parts;
+    stage->positions = network->seq / parts;
+    stage->wte = model_embedding(w, stage->root, "wte", stage->rows, w->width);
+    if (!gpt->alibi) {
+        stage->wpe = model_embedding(w, stage->root, "wpe", stage->positions, w->width);
+        model_split_table(w, &stage->wpe);
     }
-    model_split_table(w, &wte);
-    uint32_t drop = model_dropout(w, root, "drop");
-    g_autofree Block *blocks = g_new(Block, network->layers);
-    for (uint64_t i = 0; i < network->layers; i++) {
-        blocks[i] = declare_block(gpt, root, i);
+    model_split_table(w, &stage->wte);
+    stage->drop = model_dropout(w, stage->root, "drop");
+}
+
+static void declare_head(const Gpt *gpt, bool tied, Stage *stage) {
+    const ModelWalk *w = &gpt->walk;
+    stage->ln_f = model_layernorm(w, stage->root, gpt->names->ln_f);
+    stage->head = (ModelLayer){.module = PLAN_NONE, .weight = stage->wte.weight, .bias = PLAN_NONE};
+    if (!gpt->names->head_is_function) {
+        stage->head =
+            model_head(w, stage->root, "head", gpt->vocab, false, tied ? &stage->wte : NULL);
     }
-    for (uint64_t i = 0; i < network->layers && network->mask_buffers; i++) {
+    if (!tied && !w->graph->shared.whole_head) {
+        model_split(w, &stage->head, PLAN_SPLIT_ROWS);
+    }
+}
+
+static void declare(const Gpt *gpt, const ModelNetwork *network, bool tied, Stage *stage) {
+    PlanGraph *graph = gpt->walk.graph;
+    stage->root = plan_graph_module(graph, PLAN_NONE, "", gpt->names->root, false);
+    if (plan_graph_is_first_stage(graph)) {
+        declare_tables(gpt, network, stage);
+    }
+    for (uint64_t i = 0; i < stage->has.n; i++) {
+        stage->blocks[i] = declare_block(gpt, stage->root, stage->has.first + i);
+    }
+    for (uint64_t i = 0; i < stage->has.n && network->mask_buffers; i++) {
         plan_graph_buffer(graph, PLAN_FP32, network->seq * network->seq);
     }
-    ModelLayer ln_f = model_layernorm(w, root, names->ln_f);
-    ModelLayer head = {.module = PLAN_NONE, .weight = wte.weight, .bias = PLAN_NONE};
-    if (!names->head_is_function) {
-        head = model_head(w, root, "head", gpt->vocab, false, tied ? &wte : NULL);
+    if (plan_graph_is_last_stage(graph)) {
+        declare_head(gpt, tied, stage);
     }
-    if (!tied && !graph->shared.whole_head) {
-        model_split(w, &head, PLAN_SPLIT_ROWS);
-    }
-    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
+}
 
-    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+/* *ret_positions: their indices, a variable of the root's; PLAN_NONE: there are none. */
+static uint32_t run_tables(const Gpt *gpt, const Stage *stage, uint32_t tokens,
+                           uint32_t *ret_positions) {
+    const ModelWalk *w = &gpt->walk;
+    const ModelEmbeddings tables = {&stage->wte, &stage->wpe, stage->rows, stage->positions,
+                                    gpt->names->tokens_first};
+    uint32_t x = gpt->alibi ? model_run_table(w, &stage->wte, tokens, w->batch, stage->rows)
+                            : model_run_embeddings(w, &tables, tokens, ret_positions);
+    return model_run_dropout(w, stage->drop, x, gpt->between.rows * w->width);
+}
+
+static void walk(const Gpt *gpt, const ModelNetwork *network, const Stage *stage) {
+    const ModelWalk *w = &gpt->walk;
+    PlanGraph *graph = w->graph;
+    ModelBatch batch;
+    uint32_t x = model_enter_root(w, stage->root, network->vocab, &batch);
     uint32_t positions = PLAN_NONE;
-    const ModelEmbeddings tables = {&wte, &wpe, rows, positions_of_rank, names->tokens_first};
-    uint32_t x = network->alibi ? model_run_table(w, &wte, tokens, batch, rows)
-                                : model_run_embeddings(w, &tables, tokens, &positions);
-    x = model_run_dropout(w, drop, x, gpt->between.rows * w->width);
-    ModelStream stream = {x, PLAN_NONE};
-    for (uint64_t i = 0; i < network->layers; i++) {
-        stream = run_block(gpt, &blocks[i], stream);
+    if (plan_graph_is_first_stage(graph)) {
+        x = run_tables(gpt, stage, x, &positions);
     }
-    uint32_t logits =
-        model_run_shared_head(w, &(ModelHead){&ln_f, &head, 0, gpt->vocab}, stream, targets);
+    ModelStream stream = {x, PLAN_NONE};
+    for (uint64_t i = 0; i < stage->has.n; i++) {
+        stream = run_block(gpt, &stage->blocks[i], stream);
+    }
+    if (!plan_graph_is_last_stage(graph)) {
+        model_leave_stage(w, stream);
+        return;
+    }
+    uint32_t logits = model_run_shared_head(
+        w, &(ModelHead){&stage->ln_f, &stage->head, 0, gpt->vocab}, stream, batch.targets);
     logits = model_run_logits_behind(w, logits, stream);
     if (positions != PLAN_NONE) { /* a variable, which goes after those of what was called */
-        plan_graph_let_go_after(graph, positions, names->tokens_first ? stream.a : logits);
+        plan_graph_let_go_after(graph, positions, gpt->names->tokens_first ? stream.a : logits);
     }
-    model_end(w, root, logits, targets, graph->shared.whole_ends ? network->vocab : gpt->vocab);
+    model_end(w, stage->root, logits, batch.targets,
+              graph->shared.whole_ends ? network->vocab : gpt->vocab);
+}
+
+static void emit(const ModelNetwork *network, const Names *names, bool tied, uint64_t batch,
+                 uint64_t seq, PlanGraph *graph) {
+    uint64_t parts = graph->shared.tensor;
+    Gpt gpt = {.names = names,
+               .walk = model_walk(network, batch, seq, graph),
+               .head_dim = network->width / network->heads,
+               .heads = network->heads / parts,
+               .inner = network->width / parts,
+               .ffn = (network->ffn ? network->ffn : 4 * network->width) / parts,
+               .vocab = graph->shared.whole_head ? network->vocab : network->vocab / parts,
+               .gelu = network->gelu,
+               .in_memory = network->scores_in_memory && !graph->now.fused,
+               .alibi = network->alibi};
+    gpt.between = model_walk_between(&gpt.walk);
+    Stage stage = {.has = model_stage_blocks(network->layers, graph)};
+    g_autofree Block *blocks = stage.blocks = g_new(Block, stage.has.n);
+    declare(&gpt, network, tied, &stage);
+    walk(&gpt, network, &stage);
 }
 
 static void emit_gpt(const ModelNetwork *network, uint64_t batch, uint64_t seq, PlanGraph *graph) {

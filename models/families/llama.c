@@ -56,19 +56,15 @@ static uint64_t positions_of(const ModelLlama *llama, const ModelNetwork *networ
 static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
     const ModelWalk *w = &llama->walk;
     PlanGraph *graph = w->graph;
-    bool is_first = graph->pipeline.stage == 0, is_last = plan_graph_is_last_stage(graph);
-    uint64_t begin = 0, n = 0;
-    for (uint32_t stage = 0; stage <= graph->pipeline.stage; stage++) {
-        begin += n;
-        n = model_stage_layers(network->layers, graph->pipeline.n_stages, graph->pipeline.split,
-                               stage);
-    }
+    bool is_first = plan_graph_is_first_stage(graph), is_last = plan_graph_is_last_stage(graph);
+    ModelBlocks has = model_stage_blocks(network->layers, graph);
     uint32_t root = plan_graph_module(graph, PLAN_NONE, "", "Llama", false);
     ModelLayer embed = {0}, norm = {0}, head = {0};
     if (is_first) {
         embed = model_embedding(w, root, "embed", llama->vocab_of_table, w->width);
     }
-    g_autofree ModelLlamaBlock *blocks = model_llama_declare_blocks(llama, network, root, begin, n);
+    g_autofree ModelLlamaBlock *blocks =
+        model_llama_declare_blocks(llama, network, root, has.first, has.n);
     if (is_last) {
         norm = model_rmsnorm(w, root, "norm");
         head = model_llama_declare_head(llama, network, root, &embed);
@@ -77,29 +73,24 @@ static void walk_stage(ModelLlama *llama, const ModelNetwork *network) {
         model_split_table(&llama->walk, &embed);
     }
     declare_table(llama, network, positions_of(llama, network));
-    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-    uint32_t x = is_first ? tokens : plan_graph_arriving(graph, llama->between.rows * w->width);
-    plan_graph_enter(graph, root, &x, 1);
-    x = is_first ? model_run_table(&llama->walk, &embed, tokens, llama->walk.batch,
-                                   llama->vocab_of_table)
-                 : x;
+    ModelBatch batch;
+    uint32_t x = model_enter_root(w, root, network->vocab, &batch);
+    if (is_first) {
+        x = model_run_table(w, &embed, x, w->batch, llama->vocab_of_table);
+    }
     model_cast_tables(w, &llama->rotary, 0, x);
     ModelStream stream = {x, PLAN_NONE};
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < has.n; i++) {
         stream = model_llama_run_block(llama, &blocks[i], false, stream);
     }
-    if (is_last) {
-        uint32_t logits = model_run_shared_head(
-            &llama->walk, &(ModelHead){&norm, &head, llama->norm_eps, llama->vocab}, stream,
-            targets);
-        model_end(w, root, logits, targets,
-                  graph->shared.whole_ends ? network->vocab : llama->vocab);
+    if (!is_last) {
+        model_leave_stage(w, stream);
         return;
     }
-    graph->leaves = stream.a;
-    plan_graph_leave(graph, &stream.a, 1);
-    plan_graph_finish(graph, stream.a);
+    uint32_t logits = model_run_shared_head(
+        w, &(ModelHead){&norm, &head, llama->norm_eps, llama->vocab}, stream, batch.targets);
+    model_end(w, root, logits, batch.targets,
+              graph->shared.whole_ends ? network->vocab : llama->vocab);
 }
 
 static void let_go_of_tables_after(const ModelLlama *llama, uint32_t value) {
@@ -132,10 +123,8 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     if (llama->has_local_rotary) {
         plan_graph_rope(graph, network->seq, llama->head_dim, network->local_rope_base);
     }
-    uint32_t tokens = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-    uint32_t targets = plan_graph_input(graph, PLAN_INT64, w->rows, network->vocab);
-
-    plan_graph_enter(graph, root, (uint32_t[]){tokens, targets}, 2);
+    ModelBatch batch;
+    uint32_t tokens = model_enter_root(w, root, network->vocab, &batch);
     uint32_t x = model_llama_scale_embeddings(
         llama,
         model_run_table(&llama->walk, &embed, tokens, llama->walk.batch, llama->vocab_of_table));
@@ -151,7 +140,7 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
     uint32_t logits = model_llama_scale_logits(
         llama, model_run_shared_head(&llama->walk,
                                      &(ModelHead){&norm, &head, llama->norm_eps, llama->vocab},
-                                     stream, targets));
+                                     stream, batch.targets));
     logits = model_run_logits_behind(w, logits, stream);
     if (llama->is_masked) {
         plan_graph_let_go_after(graph, llama->mask, logits);
@@ -162,7 +151,8 @@ static void walk_own(ModelLlama *llama, const ModelNetwork *network) {
         /* a list, which goes from its end */
         plan_graph_let_go_after(graph, llama->local_rotary.cosines, llama->local_rotary.sines);
     }
-    model_end(w, root, logits, targets, graph->shared.whole_ends ? network->vocab : llama->vocab);
+    model_end(w, root, logits, batch.targets,
+              graph->shared.whole_ends ? network->vocab : llama->vocab);
 }
 
 /* As transformers has it, a sequence as long as the window has a mask already. */

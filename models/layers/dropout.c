@@ -5,10 +5,8 @@ uint32_t model_dropout(const ModelWalk *w, uint32_t parent, const char *name) {
     return w->dropout > 0 ? plan_graph_module(w->graph, parent, name, "Dropout", false) : PLAN_NONE;
 }
 
-/* Each place draws from a stream of its own: its number among the dropouts of the network and its
- * adapters, which nothing else in a strategy changes. */
-static int64_t dropouts_so_far(const PlanGraph *graph) {
-    int64_t n = 0;
+int64_t model_dropouts_so_far(const PlanGraph *graph) {
+    int64_t n = graph->pipeline.dropouts_before;
     for (guint i = 0; i < graph->ops.len; i++) {
         n += plan_graph_op_at(graph, i)->kind == PLAN_OP_DROPOUT;
     }
@@ -34,10 +32,12 @@ uint32_t model_run_dropout_of(const ModelWalk *w, double share, uint32_t module,
     if (module != PLAN_NONE) {
         plan_graph_enter(w->graph, module, &x, 1);
     }
-    uint32_t y = plan_graph_op_making(
-        w->graph, PLAN_OP_DROPOUT, &x, results,
-        (int64_t[]){[DROPOUT_N] = (int64_t)n, [DROPOUT_STREAM] = dropouts_so_far(w->graph)},
-        &share);
+    uint32_t y =
+        plan_graph_op_making(w->graph, PLAN_OP_DROPOUT, &x, results,
+                             (int64_t[]){[DROPOUT_N] = (int64_t)n,
+                                         [DROPOUT_STREAM] = model_dropouts_so_far(w->graph),
+                                         [DROPOUT_MICROBATCHES] = 1},
+                             &share);
     uint32_t mask = y + 1;
     plan_graph_let_go_after(w->graph, x, mask); /* the mask goes when the function returns */
     if (module != PLAN_NONE) {

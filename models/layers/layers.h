@@ -131,6 +131,9 @@ uint32_t model_run_embeddings(const ModelWalk *w, const ModelEmbeddings *tables,
 uint32_t model_run_dropout(const ModelWalk *w, uint32_t module, uint32_t x, uint64_t n);
 uint32_t model_run_dropout_of(const ModelWalk *w, double share, uint32_t module, uint32_t x,
                               uint64_t n);
+/* Each place draws from a stream of its own: its number among the dropouts of the network and its
+ * adapters, which nothing else in a strategy changes. */
+int64_t model_dropouts_so_far(const PlanGraph *graph);
 
 /* ---- number by number ------------------------------------------------------------------------ */
 
@@ -172,6 +175,17 @@ uint32_t model_run_stream_norm(const ModelWalk *w, const ModelLayer *layer, Mode
 /* The same of the norm after the blocks, which may be compiled where the strategy says so. */
 uint32_t model_run_last_norm(const ModelWalk *w, const ModelLayer *norm, ModelStream stream,
                              double eps, uint32_t *ret_sum);
+
+/* ---- the root ------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint32_t tokens, targets;
+} ModelBatch;
+/* The batch, and the call of the root: of tokens and targets; or, where stages share the layers, of
+ * what this one is given. Returns that, or the tokens. */
+uint32_t model_enter_root(const ModelWalk *w, uint32_t root, uint64_t vocab, ModelBatch *ret_batch);
+/* The end of a stage behind which others come; that of the last one is model_end(). */
+void model_leave_stage(const ModelWalk *w, ModelStream stream);
 
 /* ---- head and loss --------------------------------------------------------------------------- */
 

@@ -39,6 +39,19 @@ static PlanTensor part_of_bias(PlanRun *run, const PlanGraphOp *op) {
                : plan_shared_part(run, plan_graph_value_at(run->graph, bias)->parameter);
 }
 
+/* Those of the op; what is dropped is that of the part of the batch that is played. */
+static const int64_t *dims_of(const PlanRun *run, const PlanGraphOp *op, int64_t *room) {
+    const int64_t *dims = plan_graph_dims_of(run->graph, op);
+    if (op->kind != PLAN_OP_DROPOUT || !run->owner.stages) {
+        return dims;
+    }
+    room[DROPOUT_N] = dims[DROPOUT_N];
+    room[DROPOUT_STREAM] = dims[DROPOUT_STREAM];
+    room[DROPOUT_MICROBATCH] = run->pass.microbatch;
+    room[DROPOUT_MICROBATCHES] = (int64_t)run->strategy->accumulate;
+    return room;
+}
+
 static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
     const PlanGraph *graph = run->graph;
     const PlanOpInfo *info = plan_op_info((PlanOpKind)op->kind);
@@ -68,9 +81,9 @@ static void run_kernel(PlanRun *run, const PlanGraphOp *op) {
             plan_vector_push(&run->frames.buffers, buffer);
         }
     }
-    uint32_t id =
-        plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
-                              plan_graph_dims_of(graph, op), plan_graph_attrs_of(graph, op));
+    int64_t room[PLAN_MAX_DIMS];
+    uint32_t id = plan_builder_begin_op(&run->builder, (PlanOpKind)op->kind, PLAN_AXIS_NONE,
+                                        dims_of(run, op, room), plan_graph_attrs_of(graph, op));
     for (unsigned i = 0; i < op->n_inputs + op->n_outputs; i++) {
         if (i == LINEAR_B && bias.storage != PLAN_NONE) {
             plan_run_operand(run, bias);

@@ -281,6 +281,10 @@ static inline bool plan_graph_is_compiled(const PlanGraph *graph) {
 static inline bool plan_graph_cuts_tokens(const PlanGraph *graph) {
     return graph->shared.tensor > 1 && !graph->shared.whole_tokens;
 }
+static inline bool plan_graph_is_first_stage(const PlanGraph *graph) {
+    return graph->pipeline.stage == 0;
+}
+
 static inline bool plan_graph_is_last_stage(const PlanGraph *graph) {
     return graph->pipeline.stage + 1 == graph->pipeline.n_stages;
 }

@@ -51,6 +51,7 @@ typedef struct {
 typedef struct {
     uint32_t stage, n_stages;
     PlanPipelineSplit split;
+    int64_t dropouts_before; /* in the stages before */
 } PlanGraphPipeline;
 
 /* What is trained. */

@@ -201,6 +201,8 @@ static bool names_nothing(PlanOpKind kind, const uint64_t *d) {
     case PLAN_OP_ADD_SCALED:
     case PLAN_OP_ADD_SCALED_BACKWARD: /* of the same dims */
         return d[ADD_SCALED_WITHIN] > 2;
+    case PLAN_OP_DROPOUT:
+        return d[DROPOUT_MICROBATCH] >= d[DROPOUT_MICROBATCHES];
     default:
         return false;
     }

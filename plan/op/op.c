@@ -128,11 +128,11 @@ static bool is_of_host(PlanOpKind kind) {
 /* Every other dim counts something. */
 static bool may_be_zero(const char *dim) {
     static const char *const names[] = {
-        "causal", "parameter", "bound",     "rank_stride", "offset",       "pass",
-        "back",   "apart",     "from",      "stream",      "scaled",       "slot",
-        "to",     "place",     "back_from", "within",      "norm",         "peer",
-        "ahead",  "backward",  "call",      "along",       "made",         "found",
-        "turned", "behind",    "step",      "copied",      "from_columns", NULL};
+        "causal",       "parameter",  "bound",  "rank_stride", "offset", "pass",     "back",
+        "apart",        "from",       "stream", "scaled",      "slot",   "to",       "place",
+        "back_from",    "within",     "norm",   "peer",        "ahead",  "backward", "call",
+        "along",        "made",       "found",  "turned",      "behind", "step",     "copied",
+        "from_columns", "microbatch", NULL};
     return is_among(dim, names) || g_str_has_suffix(dim, "_layout") ||
            g_str_has_suffix(dim, "_turned");
 }

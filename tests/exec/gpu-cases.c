@@ -88,6 +88,10 @@ const GpuCase gpu_cases[] = {
      FP32},
     {"llama-toy -n 4 --pipeline 2 --accumulate 3 --micro-batch 1 --sharding none --clip 1", FP32},
     {"llama-toy -n 4 --pipeline 2 --tensor 2 --accumulate 2 --micro-batch 2 --sharding none", FP32},
+    {"gpt-toy-dropout -n 4 --pipeline 2 --accumulate 3 --micro-batch 1 --checkpointing full", FP32},
+    {"gpt-toy --network-key layers=4 -n 4 --pipeline 2 --tensor 2 --accumulate 2 --micro-batch 2 "
+     "--pipeline-schedule interleaved-1f1b --pipeline-stages 2 --pipeline-split even --clip 1",
+     FP32},
     {"moe-shared -n 1 --sharding none", FP32},
     {"moe-toy -n 2 --network-key code=transformers", FP32},
     {"llama-toy -n 2" GLM("before"), FP32},

@@ -310,7 +310,42 @@ static const char *const with_stages_clipped[] = {
             "--pipeline-split even" TEST_RUN_BREADTH_FIRST "2",
     NULL,
 };
+
+#define GPT_STAGES "gpt-toy --network-key layers=6"
+/* Of a GPT, with its biases and positions: alone, where ranks share its layers, several a rank. */
+static const char *const with_gpt_in_stages[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --kernels compiled",
+    "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --pipeline-schedule gpipe --checkpointing "
+    "full --pipeline-split even",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --reshard-after-forward yes",
+    "-n 4 --pipeline 2 --micro-batch 3 --accumulate 2 --sharding none",
+    "-n 8 --pipeline 2 --tensor 2 --micro-batch 2 --accumulate 3",
+    "-n 4 --pipeline 2 --tensor 2 --micro-batch 4 --accumulate 3 --sharding none "
+    "--sequence-parallel no --tensor-plan kempnerforge",
+    "-n 2 --pipeline 2 --micro-batch 3 --accumulate 4 --pipeline-split even" TEST_RUN_INTERLEAVED
+    "3",
+    NULL,
+};
+static const char *const with_gpt_in_stages_clipped[] = {
+    CLIPPED "-n 1 --micro-batch 12 --sharding none",
+    CLIPPED "-n 6 --pipeline 3 --micro-batch 3 --accumulate 2 --pipeline-split even "
+            "--pipeline-schedule gpipe",
+    CLIPPED "-n 4 --pipeline 2 --tensor 2 --micro-batch 3 --accumulate 4 "
+            "--pipeline-split even" TEST_RUN_BREADTH_FIRST "2",
+    NULL,
+};
 #undef CLIPPED
+/* Each microbatch, and each place of each stage, drops by itself, and again when recomputed. */
+static const char *const with_dropout_in_stages[] = {
+    "-n 1 --micro-batch 12 --sharding none",
+    "-n 4 --pipeline 2 --micro-batch 2 --accumulate 3 --checkpointing full",
+    "-n 3 --pipeline 3 --micro-batch 4 --accumulate 3 --pipeline-split even --sharding none "
+    "--pipeline-schedule gpipe",
+    "-n 6 --pipeline 3 --micro-batch 2 --accumulate 3 --pipeline-split even" TEST_RUN_INTERLEAVED
+    "2",
+    NULL,
+};
 
 int main(int argc, char **argv) {
     static const AgreeFamily families[] = {
@@ -336,6 +371,10 @@ int main(int argc, char **argv) {
         {"of shared experts, clipped,", TEST_RUN_FEW_EXPERTS, with_experts_clipped},
         {"of stages", TEST_RUN_STAGES, with_stages},
         {"of stages, clipped,", TEST_RUN_STAGES, with_stages_clipped},
+        {"of a GPT's stages", GPT_STAGES, with_gpt_in_stages},
+        {"of a GPT's stages, clipped,", GPT_STAGES, with_gpt_in_stages_clipped},
+        {"of stages with dropout", "gpt-toy-dropout --network-key layers=6",
+         with_dropout_in_stages},
         {"of several stages a rank", TEST_RUN_SEVERAL, with_several_stages},
         {"of two stages on each of four", "llama-toy --network-key layers=9",
          with_two_stages_on_four},

@@ -13,6 +13,11 @@
 
 #define NETWORK "[network]\nfamily=llama\nlayers=6\nwidth=16\nheads=2\nffn=32\nvocab=12\nseq=8\n"
 
+/* Has positions, biases and buffers, too. */
+#define GPT_NETWORK                                                                                \
+    "[network]\nfamily=gpt\nlayers=6\nwidth=16\nheads=2\nvocab=12\nseq=8\nattention=math\n"        \
+    "mask_buffers=yes\ndropout=0.1\n"
+
 static Plan *plan_of(const char *more) {
     g_autofree char *words = g_strconcat("ranks=8 pipeline=4 accumulate=6", more, NULL);
     return test_plan(NETWORK, words);
@@ -65,9 +70,10 @@ static void test_talk(void) {
 }
 
 /* Tables and parameters of all stages, each once; ranks own what their stage has. */
-static void test_tables(void) {
-    g_autoptr(Plan) plan = plan_of(" pipeline_split=even");
-    g_autoptr(Plan) whole = test_plan(NETWORK, "ranks=2 accumulate=6");
+static void check_tables(const char *network) {
+    g_autoptr(Plan) plan = test_plan(network, "ranks=8 pipeline=4 accumulate=6 "
+                                              "pipeline_split=even");
+    g_autoptr(Plan) whole = test_plan(network, "ranks=2 accumulate=6");
     g_assert_cmpuint(plan->n_parameters, ==, whole->n_parameters);
     uint64_t owned = 0;
     for (uint32_t p = 0; p < plan->n_parameters; p++) {
@@ -85,6 +91,11 @@ static void test_tables(void) {
     g_assert_cmpuint(plan->tokens_per_rank, ==, 6 * 8 / 4);
 }
 
+static void test_tables(void) {
+    check_tables(NETWORK);
+    check_tables(GPT_NETWORK);
+}
+
 /* As torchtitan's generate_llm_fqn_per_model_part() gives blocks out, and evenly. */
 static void test_split(void) {
     static const uint64_t titan[] = {8, 9, 8, 7}, even[] = {9, 9, 8, 8};
@@ -97,8 +108,15 @@ static void test_split(void) {
     g_autoptr(GError) few = test_plan_error(NETWORK, "ranks=16 pipeline=8 accumulate=8");
     g_assert_nonnull(strstr(few->message, "6 blocks leave one of pipeline=8 stages none"));
     g_autoptr(GError) family =
-        test_plan_error(GPT_TOY, "ranks=4 pipeline=2 accumulate=2 flavour=fsdp2");
-    g_assert_nonnull(strstr(family->message, "is not planned for families other than llama"));
+        test_plan_error("[network]\nfamily=mpt\nlayers=2\nwidth=16\nheads=2\nvocab=12\nseq=8\n",
+                        "ranks=4 pipeline=2 accumulate=2 flavour=fsdp2");
+    g_assert_nonnull(
+        strstr(family->message, "is not planned for families other than gpt and llama"));
+    g_autoptr(GError) tied =
+        test_plan_error(GPT_TOY "tied=yes\n", "ranks=4 pipeline=2 accumulate=2 flavour=fsdp2");
+    g_assert_nonnull(
+        strstr(tied->message,
+               "a head that is the embedding, which would be on two stages; set tied = no"));
 }
 
 /* Of two stages of two ranks that share sequences each, every place in a stage is a role: it does

@@ -4,12 +4,9 @@
 #include "kernels/cuda/random.h"
 #include "kernels/cuda/sinks.h"
 
-/* What is dropped depends on the global batch, not on how it is dealt out to ranks. */
 static KernelCudaFault dropout(const ExecTask *t, KernelCuda *k) {
-    const ExecComm *comm = t->context->comm;
     uint64_t n = dim(t, DROPOUT_N), place = dim(t, DROPOUT_STREAM);
-    KernelCudaRandom random = {t->context->seed, UINT64_C(1) << 32 | place,
-                               (t->pass * comm->world + comm->rank) * n};
+    KernelCudaRandom random = {t->context->seed, UINT64_C(1) << 32 | place, first_to_drop(t)};
     return kernel_cuda_dropout_forward(k, t->pointers[DROPOUT_Y], t->pointers[DROPOUT_MASK],
                                        t->pointers[DROPOUT_X], n, (float)attr(t, DROPOUT_P), random,
                                        type_at(t, DROPOUT_X));

@@ -189,7 +189,7 @@ static void begin_tape(PlanRun *run, const PlanStageChunk *chunk) {
 void plan_stage_forward(PlanRun *run, uint32_t number) {
     PlanStages *s = run->owner.stages;
     PlanStageChunk *chunk = &s->chunks[number];
-    s->now = number;
+    s->now = run->pass.microbatch = number;
     exchange_tapes(run, chunk);
     begin_tape(run, chunk);
     uint32_t next = plan_run_forward_root(run);
@@ -207,7 +207,7 @@ void plan_stage_forward(PlanRun *run, uint32_t number) {
 void plan_stage_backward(PlanRun *run, uint32_t number) {
     PlanStages *s = run->owner.stages;
     PlanStageChunk *chunk = &s->chunks[number];
-    s->now = number;
+    s->now = run->pass.microbatch = number;
     s->n_backwards = s->n_backwards % s->n_chunks + 1;
     s->phase = PLAN_PHASE_BACKWARD;
     run->pass.reduces = !plan_stage_is_sharded(run) && s->n_backwards == s->n_chunks;

@@ -122,7 +122,7 @@ def add_training_options(p):
                      help="fsdp2, llama with experts: ranks that share the experts, side by side in the world (expert parallel)")
     par.add_argument("--expert-overload", type=float,
                      help="with --expert: how many times its even share of rows this rank gets, in every block")
-    par.add_argument("--pipeline", type=int, default=1, help="fsdp2, llama: stages that share the layers; --accumulate is microbatches")
+    par.add_argument("--pipeline", type=int, default=1, help="fsdp2, llama and gpt: stages that share the layers; --accumulate is microbatches")
     par.add_argument("--pipeline-schedule", choices=("gpipe", "1f1b", "interleaved-1f1b", "looped-bfs"), default="1f1b")
     par.add_argument("--pipeline-stages", type=int, default=1, help="of each rank, by turns of all ranks: with interleaved-1f1b")
     par.add_argument("--pipeline-split", choices=("torchtitan", "even"), default="torchtitan", help="how many blocks a stage has")

@@ -3,7 +3,10 @@ its stages alone: whoever sends to it or receives from it is pretended."""
 
 import types
 
+import torch
 from torch import nn
+
+import tensor_parallel
 
 
 def layers_of_stages(layers, stages, split):
@@ -28,19 +31,24 @@ def stages_of(options):
 
 
 def cut(network, stage, options):
-    """What torchtitan leaves of a Llama: its stage's layers by their names, all else gone."""
+    """What torchtitan leaves of a network: its stage's layers by their names, all else gone. It has no GPT; one is cut likewise,
+    its positions where its tokens are."""
+    kind = network.shape.kind
+    if kind not in FORWARDS:
+        raise SystemExit("--pipeline is of llama and gpt alone")
+    if network.shape.tied:
+        raise SystemExit("--pipeline: a head that is the embedding would be on two stages; torchtitan refuses it, too")
     shares = layers_of_stages(len(network.layers), count_stages(options), options.pipeline_split)
     first = sum(shares[:stage])
     own = range(first, first + shares[stage])
     network.layers = nn.ModuleDict({str(i): network.layers[i] for i in own})
-    if stage > 0:
-        network.embed = None
-    if stage < count_stages(options) - 1:
-        network.norm = network.head = None
-    network.forward = types.MethodType(_forward, network)
+    names = tensor_parallel.LAYERS[kind]
+    for gone in (names.tables if stage > 0 else ()) + ((names.norm, "head") if stage < count_stages(options) - 1 else ()):
+        setattr(network, gone, None)
+    network.forward = types.MethodType(FORWARDS[kind], network)
 
 
-def _forward(network, x):
+def _forward_of_llama(network, x):
     x = x if network.embed is None else network.embed(x)
     seq = network.shape.seq  # of which x has a part where ranks share layers
     if network.shape.rope == "complex":
@@ -50,6 +58,18 @@ def _forward(network, x):
     for layer in network.layers.values():
         x = network.run(layer, x, cos, sin)
     return x if network.head is None else network.logits_of(x)
+
+
+def _forward_of_gpt(network, x):
+    if network.wte is not None:
+        positions = torch.arange(x.size(1), device=x.device).unsqueeze(0)
+        x = network.dropped(network.wte(x) + network.wpe(positions))
+    for layer in network.layers.values():
+        x = network.run(layer, x)
+    return x if network.head is None else network.head(network.ln_f(x))
+
+
+FORWARDS = {"llama": _forward_of_llama, "gpt": _forward_of_gpt}
 
 
 def _tell_phases(stage, recorder):
@@ -102,7 +122,6 @@ def _label_received(stage, recorder):
 
 
 def make_schedule(networks, options, shape, mesh, device, loss_of, recorder):
-    import torch
     from torch.distributed.pipelining import (PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B,
                                               ScheduleLoopedBFS)
     from torch.distributed.pipelining import schedules
@@ -145,7 +164,6 @@ def play(schedule, options, batch):
 def clip(models, limit, group):
     """As torchtitan clips (torchtitan/distributed/utils.py, clip_grad_norm_): the norm of a rank's gradients, whole; its
     square added up over the stages, in place; by its root the gradients are scaled."""
-    import torch
     import torch.distributed as dist
 
     with torch.no_grad():
