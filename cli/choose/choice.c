@@ -76,8 +76,14 @@ double cli_choice_tokens_per_s_per_gpu(const CliChoice *choice) {
     return cli_choice_tokens_per_s(choice) / (double)choice->ranks;
 }
 
+static const double SECONDS_A_DAY = 86400;
+
+double cli_choice_tokens(const CliChoice *choice, const CliChooseView *view) {
+    return view->span_days > 0 ? cli_choice_tokens_per_s(choice) * SECONDS_A_DAY * view->span_days
+                               : view->tokens;
+}
+
 double cli_choice_days(const CliChoice *choice, double tokens) {
-    static const double SECONDS_A_DAY = 86400;
     return tokens / cli_choice_tokens_per_s(choice) / SECONDS_A_DAY;
 }
 

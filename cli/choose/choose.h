@@ -146,6 +146,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliChosen, cli_chosen_free)
 typedef struct {
     guint top; /* rows of one machine and number of GPUs, at most; 0: one, or five of one */
     double tokens, most_days, most_price; /* as asked */
+    double span_days;                     /* of which the tokens are asked; 0: not so */
     double spare_percent;                 /* of a GPU's memory, that was kept free */
     const char *network;
     const char *network_keys; /* " --network-key loss=chunked" of each that was given */
@@ -153,6 +154,9 @@ typedef struct {
     const char *written;      /* the strategy file that was written; NULL: none */
     gsize columns;            /* of what the text is printed on (cli/say/prose.h) */
 } CliChooseView;
+
+/* Of the whole training: as many as were asked, or as the asked days make; 0: neither was asked. */
+double cli_choice_tokens(const CliChoice *choice, const CliChooseView *view);
 
 enum {
     CLI_ROWS_OF_ONE_PLACE = 5 /* where all are of one machine and number of GPUs */

@@ -44,8 +44,10 @@ static void add_choice(JsonBuilder *json, const CliChoice *choice, const CliChoo
     trace_json_add_int(json, "alloc_retries", choice->retries);
     add_known(json, "kwh_per_billion_tokens", choice->kwh_per_billion);
     add_known(json, "price_per_billion_tokens", choice->price_per_billion);
-    add_known(json, "days", cli_choice_days(choice, view->tokens));
-    add_known(json, "price", cli_choice_price(choice, view->tokens));
+    double tokens = cli_choice_tokens(choice, view);
+    add_known(json, "tokens", view->span_days > 0 ? tokens : 0);
+    add_known(json, "days", cli_choice_days(choice, tokens));
+    add_known(json, "price", cli_choice_price(choice, tokens));
     g_auto(CliHowSure) sure = {0};
     cli_how_sure_of(choice->kind, choice->cluster, &sure);
     cli_how_sure_add_json(&sure, json);

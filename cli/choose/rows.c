@@ -15,6 +15,7 @@ typedef struct {
     bool cluster, accumulate, energy, price;
     bool cluster_below; /* it is too long a name for a column */
     bool training;      /* energy and price are of all of it, else of a billion tokens */
+    bool span;          /* and all of it is so many days, else so many tokens */
     bool below;         /* keys have no columns: each row's are said below it, as options */
     uint32_t said; /* a bit for each key that has one value in all rows: it is said above them */
 } Columns;
@@ -44,7 +45,9 @@ static bool is_column(const Columns *columns, const CliChosen *chosen, guint key
 }
 
 static Columns columns_of(const CliChosen *chosen, const GArray *shown, const CliChooseView *view) {
-    Columns columns = {.training = view->tokens > 0, .said = same_in_all(chosen, shown)};
+    Columns columns = {.training = view->tokens > 0 || view->span_days > 0,
+                       .span = view->span_days > 0,
+                       .said = same_in_all(chosen, shown)};
     for (guint i = 0; i < shown->len; i++) {
         const CliChoice *choice = cli_choice_at(chosen, g_array_index(shown, guint, i));
         columns.cluster |= choice->cluster != cli_choice_at(chosen, 0)->cluster;
@@ -100,7 +103,7 @@ static void add_heads(CliTable *table, const CliChosen *chosen, const Columns *c
         cli_table_add_head(table, columns->training ? "price" : "price/1e9\ntokens", false);
     }
     if (columns->training) {
-        cli_table_add_head(table, "days", false);
+        cli_table_add_head(table, columns->span ? "1e9\ntokens" : "days", false);
     }
     cli_table_add_head(table, "", true);
 }
@@ -158,7 +161,7 @@ static char *settings_text(const CliChoice *choice, const CliChosen *chosen, con
 
 static void add_row(CliTable *table, const CliChosen *chosen, const CliChoice *choice, guint place,
                     const Columns *columns, const CliChooseView *view) {
-    double tokens = view->tokens;
+    double billions = cli_choice_tokens(choice, view) / BILLION;
     cli_table_add_cell(table, g_strdup_printf("%u", place));
     if (columns->cluster) {
         cli_table_add_cell(table, g_strdup(choice->cluster->name));
@@ -179,7 +182,6 @@ static void add_row(CliTable *table, const CliChosen *chosen, const CliChoice *c
     cli_table_add_cell(table, small_or_not((double)choice->reserved_bytes / CLI_CHOOSE_GIB, 2));
     cli_table_add_cell(table,
                        g_strdup_printf("%.2f", (double)choice->allocator_bytes / CLI_CHOOSE_GIB));
-    double billions = tokens / BILLION;
     if (columns->energy) {
         cli_table_add_cell(table, cli_choose_amount(columns->training ? choice->kwh_per_billion *
                                                                             billions / KWH_A_MWH
@@ -190,7 +192,9 @@ static void add_row(CliTable *table, const CliChosen *chosen, const CliChoice *c
                                                     (columns->training ? billions : 1)));
     }
     if (columns->training) {
-        cli_table_add_cell(table, cli_choose_amount(cli_choice_days(choice, tokens)));
+        cli_table_add_cell(
+            table,
+            cli_choose_amount(columns->span ? billions : cli_choice_days(choice, view->tokens)));
     }
     g_autofree char *note = note_on(choice, view);
     cli_table_add_cell(table, columns->below ? settings_text(choice, chosen, columns, note)
@@ -253,10 +257,13 @@ static void append_legend(GString *text, const Columns *columns, const CliChosen
     g_string_append_c(text, '\n');
     if (columns->training) {
         g_autofree char *tokens = tokens_text(view->tokens);
+        g_autofree char *days = cli_choose_days(view->span_days);
+        g_autofree char *of = columns->span ? g_strdup_printf("tokens: in %s", days)
+                                            : g_strdup_printf("days: for %s tokens", tokens);
         bool evaluates = strstr(cli_choice_at(chosen, 0)->strategy, "\neval_batches = ") != NULL;
-        g_string_append_printf(text, "%s%sdays: for %s tokens%s, without the time of restarts%s\n",
+        g_string_append_printf(text, "%s%s%s%s, without the time of restarts%s\n",
                                columns->energy ? "MWh, " : "",
-                               columns->price ? "price (in the currency of --price), " : "", tokens,
+                               columns->price ? "price (in the currency of --price), " : "", of,
                                columns->energy || columns->price ? ", GPUs only" : "",
                                evaluates ? ", saving and evaluations" : " and saving");
     }

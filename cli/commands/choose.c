@@ -59,9 +59,14 @@ typedef struct {
     gboolean json, csv;
 } Options;
 
-/* 0: not asked. */
+/* The deadline of so many tokens. 0: none. */
 static double most_days(const Options *options) {
-    return isfinite(options->days) ? options->days : 0;
+    return isfinite(options->days) && options->tokens > 0 ? options->days : 0;
+}
+
+/* Of a machine that is there for so long, whatever number of tokens that makes. 0: not asked. */
+static double span_days(const Options *options) {
+    return isfinite(options->days) && options->tokens <= 0 ? options->days : 0;
 }
 
 /* ---- knobs ---- */
@@ -173,6 +178,7 @@ static int show(const CliChosen *chosen, const Options *options, const char *net
     CliChooseView view = {.top = options->top == CLI_NOT_GIVEN ? 0 : (guint)options->top,
                           .tokens = options->tokens,
                           .most_days = most_days(options),
+                          .span_days = span_days(options),
                           .most_price = options->budget,
                           .spare_percent = options->spare,
                           .network = network,
@@ -230,8 +236,6 @@ static const char *wrong_with(const Options *options) {
            : options->tokens_text != NULL && options->tokens <= 0
                ? "--tokens takes a number up to 1e18, as in 2e12, 2T or 300B"
            : !(options->days > 0) ? "--days takes a number of days, above 0"
-           : most_days(options) > 0 && options->tokens_text == NULL
-               ? "--days asks how long a training takes: give --tokens too, as in --tokens 2T"
            : options->budget_text != NULL && options->budget <= 0
                ? "--budget takes a sum in the currency of --price, as in 250000, 250k or 2M"
            : options->budget > 0 && options->tokens_text == NULL
@@ -283,7 +287,9 @@ int cmd_choose(int argc, char **argv) {
          "totals",
          "N"},
         {"days", 0, 0, G_OPTION_ARG_DOUBLE, &options.days,
-         "leave out what would take more days for --tokens", "N"},
+         "leave out what would take more days for --tokens; without --tokens, say how many tokens "
+         "that is, and what energy and price",
+         "N"},
         {"budget", 0, 0, G_OPTION_ARG_STRING, &options.budget_text,
          "leave out what would cost more for --tokens, in the currency of --price, as in 250k",
          "P"},

@@ -41,6 +41,16 @@ def check_money(run):
         for key, value in wanted.items():
             if abs(row[key] - value) > 1e-9 * value:
                 said.append('%s is %s, not %s' % (key, row[key], value))
+        if 'tokens' in row:
+            said.append('tokens are told of a training whose tokens were given')
+    span = run.json('choose', *both, '--price', 'dgx-h100=8', '--price', 'a100-node=1', '--days', '60')
+    for row, price in zip(span['choices'], (1, 8)):
+        wanted = {'days': 60, 'tokens': 60 * 86400 * row['tokens_per_s'], 'price': 60 * 24 * 8 * price}
+        for key, value in wanted.items():
+            if abs(row[key] - value) > 1e-9 * value:
+                said.append('in 60 days %s is %s, not %s' % (key, row[key], value))
+    if span['n_predicted'] != priced['n_predicted'] or 'n_late' in span:
+        said.append('days without tokens leave out something')
     more = run.json('choose', *both[:5], '--cluster', 'dgx-h100:2', '--price', 'dgx-h100=8')
     if more['choices'][0].get('price_per_billion_tokens', 0) <= 0:
         said.append('a name without its :NODES has no price')

@@ -30,7 +30,6 @@ REFUSED = [
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', 'T'], '--tokens takes a number'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '0'], '--tokens takes a number'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1e30'], '--tokens takes a number up to 1e18'),
-    (['gpt-toy', '--cluster', 'a100-node', '--days', '30'], 'give --tokens too'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--days', '0'], 'a number of days, above 0'),
     (['gpt-toy', '--cluster', 'a100-node', '--tokens', '1T', '--days', 'nan'], 'a number of days, above 0'),
     (['gpt-toy', '--cluster', 'a100-node', '--price', '2', '--budget', '9k'], 'give --tokens too'),
