@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "models/network.h"
+#include "tests/oracle/recording-lines.h"
 #include "tests/oracle/recording-private.h"
 
 void recording_free(Recording *recording) {
@@ -17,22 +18,66 @@ void recording_free(Recording *recording) {
     }
 }
 
-static void take_line(Recording *recording, JsonObject *line) {
-    if (json_object_has_member(line, "header")) {
-        recording->header = json_object_ref(json_object_get_object_member(line, "header"));
-    } else if (json_object_has_member(line, "summary")) {
-        g_ptr_array_add(recording->summaries,
-                        json_object_ref(json_object_get_object_member(line, "summary")));
-    } else if (json_object_has_member(line, "construction")) {
-        g_ptr_array_add(recording->construction, json_object_ref(line));
-    } else if (json_object_has_member(line, "step")) {
-        gint64 step = json_object_get_int_member(line, "step");
-        while ((gint64)recording->events->len <= step) {
-            g_ptr_array_add(recording->events,
-                            g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref));
-        }
-        g_ptr_array_add(recording->events->pdata[step], json_object_ref(line));
+/* Of a line, the object that tells what it is. */
+static JsonObject *part_of(JsonObject *line, const char *key) {
+    JsonNode *node = json_object_get_member(line, key);
+    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+}
+
+static bool take_event(Recording *recording, JsonObject *event, GError **error) {
+    if (!recording_check_event(event, error)) {
+        return false;
     }
+    if (json_object_has_member(event, "construction")) {
+        g_ptr_array_add(recording->construction, json_object_ref(event));
+        return true;
+    }
+    if (!recording_check_step(event, recording->summaries->len, error)) {
+        return false;
+    }
+    while (recording->events->len <= recording->summaries->len) {
+        g_ptr_array_add(recording->events,
+                        g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref));
+    }
+    g_ptr_array_add(recording->events->pdata[recording->summaries->len], json_object_ref(event));
+    return true;
+}
+
+static bool take_line(Recording *recording, JsonObject *line, GError **error) {
+    JsonObject *header = part_of(line, "header"), *summary = part_of(line, "summary");
+    if (header) {
+        g_clear_pointer(&recording->header, json_object_unref);
+        recording->header = json_object_ref(header);
+        return recording_check_header(header, error);
+    }
+    if (summary) {
+        if (!recording_check_summary(summary, error) ||
+            !recording_check_step(summary, recording->summaries->len, error)) {
+            return false;
+        }
+        g_ptr_array_add(recording->summaries, json_object_ref(summary));
+        return true;
+    }
+    bool is_event =
+        json_object_has_member(line, "construction") || json_object_has_member(line, "step");
+    return !is_event || take_event(recording, line, error);
+}
+
+static bool is_complete(const Recording *recording, GError **error) {
+    if (!recording->header || !recording->summaries->len) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_SYNTAX,
+                    "%s: not a recording, or one cut short: it lacks %s; record it again",
+                    recording->file_name,
+                    recording->header ? "the summary that ends a step" : "a header");
+        return false;
+    }
+    if (recording->events->len > recording->summaries->len) {
+        g_set_error(error, PLAN_ERROR, PLAN_ERROR_SYNTAX,
+                    "%s: cut short: step %u has no summary; record it again", recording->file_name,
+                    recording->summaries->len);
+        return false;
+    }
+    return true;
 }
 
 /* Python writes an option that is infinite (--clip inf: the norm alone) so, which is no JSON. */
@@ -65,11 +110,12 @@ Recording *recording_read(const char *path, GError **error) {
                         i + 1, cause ? cause->message : "");
             return NULL;
         }
-        take_line(recording, json_node_get_object(json_parser_get_root(parser)));
+        if (!take_line(recording, json_node_get_object(json_parser_get_root(parser)), error)) {
+            g_prefix_error(error, "%s:%u: ", path, i + 1);
+            return NULL;
+        }
     }
-    if (!recording->header || !recording->summaries->len) {
-        g_set_error(error, PLAN_ERROR, PLAN_ERROR_SYNTAX,
-                    "%s: not a recording: it lacks a header or summaries", path);
+    if (!is_complete(recording, error)) {
         return NULL;
     }
     return g_steal_pointer(&recording);
@@ -161,23 +207,27 @@ bool recording_refuse(const Recording *recording, GError **error, const char *wh
     return false;
 }
 
-Plan *recording_plan(const Recording *recording, RecordingProgram program, GError **error) {
-    if (!json_object_has_member(recording->header, "shape") ||
-        !json_object_has_member(recording->header, "options")) {
-        recording_refuse(recording, error, "header (shape or options is missing)");
-        return NULL;
+/* What plans refuse names no file. */
+static void name_file(const Recording *recording, GError **error) {
+    if (!g_str_has_prefix((*error)->message, recording->file_name)) {
+        g_prefix_error(error, "%s: ", recording->file_name);
     }
+}
+
+Plan *recording_plan(const Recording *recording, RecordingProgram program, GError **error) {
     PlanStrategy strategy;
     if (!recorded_strategy(recording, program, &strategy, error) ||
         !plan_strategy_settle(&strategy, error)) {
+        name_file(recording, error);
         return NULL;
     }
     g_autofree char *text = recorded_network_text(recording, error);
     if (!text) {
         return NULL;
     }
-    g_autoptr(ModelNetwork) network =
-        model_network_read(text, strlen(text), recording->file_name, error);
+    g_autofree char *name =
+        g_strdup_printf("%s: its shape, as a network's file", recording->file_name);
+    g_autoptr(ModelNetwork) network = model_network_read(text, strlen(text), name, error);
     return network ? model_network_plan(network, &strategy, PLAN_FORM_WHOLE, error) : NULL;
 }
 
