@@ -1,5 +1,5 @@
-/* plan/autograd/chosen.h - what selective checkpointing keeps, for whoever makes it (selective.c
- * has the choice). Inside plan/ only. */
+/* plan/autograd/chosen.h - what selective checkpointing keeps, for whoever makes it
+ * (passes/selective.c has the choice). Inside plan/ only. */
 #pragma once
 
 #include "plan/autograd/tensor.h"

@@ -93,7 +93,7 @@ typedef struct {
     uint32_t moved_event; /* the copy in either direction has run */
 } PlanCheckpoint;
 
-/* The largest number of a tensor, which a checkpoint of layers in float8 keeps (selective.c). */
+/* The largest number of a tensor, which a checkpoint of layers in float8 keeps (chosen.h). */
 typedef struct {
     uint32_t checkpoint;
     PlanTensor tensor;

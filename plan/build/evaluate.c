@@ -1,8 +1,8 @@
 #include "plan/build/evaluate.h"
 
-#include "plan/autograd/eager.h"
 #include "plan/autograd/evaluation.h"
 #include "plan/autograd/loop.h"
+#include "plan/autograd/passes/eager.h"
 #include "plan/build/batch.h"
 
 /* The loop lets go of the loss, then of what it was given beside it. */

@@ -1,7 +1,7 @@
 #include "plan/build/train.h"
 
-#include "plan/autograd/autograd.h"
-#include "plan/autograd/eager.h"
+#include "plan/autograd/passes/eager.h"
+#include "plan/autograd/passes/engine.h"
 #include "plan/autograd/stages/stages.h"
 #include "plan/build/batch.h"
 #include "plan/build/evaluate.h"

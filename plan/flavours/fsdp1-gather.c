@@ -1,6 +1,6 @@
 /* plan/flavours/fsdp1-gather.c - from a unit's shard to its flat parameter and back. */
 #include "plan/autograd/offload.h"
-#include "plan/autograd/record.h"
+#include "plan/autograd/passes/record.h"
 #include "plan/flavours/fsdp1.h"
 
 static void free_marked(PlanRun *run, uint32_t buffer, uint8_t lane) {

@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "plan/autograd/backward.h"
+#include "plan/autograd/differentiate/saved.h"
 #include "plan/autograd/node.h"
-#include "plan/autograd/saved.h"
 
 /* Zeros, to which dy is added in the columns that value `index` names. */
 static void put_back_columns(const PlanBackward *b, unsigned index) {

@@ -4,9 +4,9 @@
  * ops.def). Elsewhere a fused network differentiates as an eager one.
  */
 #include "plan/autograd/backward.h"
+#include "plan/autograd/differentiate/saved.h"
 #include "plan/autograd/node.h"
 #include "plan/autograd/program.h"
-#include "plan/autograd/saved.h"
 
 /* The rotation turned back. */
 void plan_rope_backward(const PlanBackward *b) {

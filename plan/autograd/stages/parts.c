@@ -1,7 +1,7 @@
 #include "plan/autograd/stages/parts.h"
 
-#include "plan/autograd/autograd.h"
-#include "plan/autograd/eager.h"
+#include "plan/autograd/passes/eager.h"
+#include "plan/autograd/passes/engine.h"
 #include "plan/flavours/fsdp2.h"
 
 const char *const plan_stage_lanes[] = {"stage_before", "stage_behind", "stages", NULL};

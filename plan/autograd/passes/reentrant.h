@@ -1,6 +1,6 @@
-/* plan/autograd/reentrant.h - a block whose checkpoint is reentrant: before backward comes to
- * anything in it, it runs again as a whole, with hooks of its own for the units in it; and what the
- * checkpoint was given, and made, lives until backward has left the block.
+/* plan/autograd/passes/reentrant.h - a block whose checkpoint is reentrant: before backward comes
+ * to anything in it, it runs again as a whole, with hooks of its own for the units in it; and what
+ * the checkpoint was given, and made, lives until backward has left the block.
  *
  * Inside plan/ only.
  */

@@ -1,4 +1,4 @@
-/* plan/autograd/saved.h - what an op keeps for its backward. Inside plan/ only. */
+/* plan/autograd/differentiate/saved.h - what an op keeps for its backward. Inside plan/ only. */
 #pragma once
 
 #include "plan/graph/graph.h"

@@ -1,9 +1,9 @@
-#include "plan/autograd/eager.h"
+#include "plan/autograd/passes/eager.h"
 
-#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/float8/delayed.h"
 #include "plan/autograd/loop.h"
-#include "plan/autograd/record.h"
+#include "plan/autograd/passes/checkpoint.h"
+#include "plan/autograd/passes/record.h"
 #include "plan/autograd/unit.h"
 
 /* ---- steps ---------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
-#include "plan/autograd/record.h"
+#include "plan/autograd/passes/record.h"
 
+#include "plan/autograd/differentiate/saved.h"
 #include "plan/autograd/float8/layer.h"
 #include "plan/autograd/float8/mxfp8.h"
-#include "plan/autograd/saved.h"
 #include "plan/autograd/traced.h"
 
 /* ---- nodes and edges ------------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
-/* plan/autograd/recompute.c - running a checkpointed block again, for backward. */
+/* plan/autograd/passes/recompute.c - running a checkpointed block again, for backward. */
 #include "plan/autograd/addends.h"
-#include "plan/autograd/checkpoint.h"
-#include "plan/autograd/eager.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/offload.h"
-#include "plan/autograd/record.h"
+#include "plan/autograd/passes/checkpoint.h"
+#include "plan/autograd/passes/eager.h"
+#include "plan/autograd/passes/record.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/shared.h"
 

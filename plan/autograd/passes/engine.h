@@ -1,5 +1,5 @@
-/* plan/autograd/autograd.h - backward, node by node, in PyTorch's order (the latest node first,
- * gradients of parameters at once). Inside plan/ only.
+/* plan/autograd/passes/engine.h - backward, node by node, in PyTorch's order (the latest node
+ * first, gradients of parameters at once). Inside plan/ only.
  */
 #pragma once
 

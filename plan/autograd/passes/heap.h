@@ -1,5 +1,5 @@
-/* plan/autograd/heap.h - the nodes of autograd that are ready to run, the one that forward made
- * last first. Inside plan/ only. */
+/* plan/autograd/passes/heap.h - the nodes of autograd that are ready to run, the one that forward
+ * made last first. Inside plan/ only. */
 #pragma once
 
 #include <glib.h>

@@ -1,15 +1,16 @@
-/* plan/autograd/eager.h - runs a network as eager PyTorch would, without data, and writes down each
- * instruction that PyTorch would give its device.
+/* plan/autograd/passes/eager.h - runs a network as eager PyTorch would, without data, and writes
+ * down each instruction that PyTorch would give its device.
  *
  * Inside plan/ only. A plan is made by running the training loop once per section. As in PyTorch,
  * tensors have reference counts, an op's outputs are allocated when it is called, what its backward
  * needs is saved with it. The flavour (DDP, FSDP2, ...) is called where PyTorch's own hooks are.
  *
- * Files, each of which calls those before it: run.h what a rank has, tape.h what autograd
- * remembers, ../flavours/flavour.h the hooks; tensor.h tensors, launch.h ops in a statement, node.h
- * questions to the tape; shared/, float8/ and others ops by theme, saved.h what an op keeps;
- * differentiate/ one backward per op kind; forward.c ops; record.h nodes; eager.c steps and passes;
- * recompute.c blocks that run again (checkpoint.h); autograd.h the engine; stages/.
+ * Files, each of which calls those before it: of the words, run.h what a rank has, tape.h what
+ * autograd remembers, ../../flavours/flavour.h the hooks, tensor.h tensors, launch.h ops in a
+ * statement, node.h questions to the tape; shared/, float8/ and others ops by theme;
+ * differentiate/ what an op keeps, and one backward per op kind; of the passes, forward.c ops,
+ * record.h nodes, eager.c steps and passes, recompute.c blocks that run again (checkpoint.h),
+ * engine.h backward; stages/.
  */
 #pragma once
 

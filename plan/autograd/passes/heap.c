@@ -1,4 +1,4 @@
-#include "plan/autograd/heap.h"
+#include "plan/autograd/passes/heap.h"
 
 void plan_heap_push(GArray *heap, uint32_t node) {
     g_array_append_val(heap, node);

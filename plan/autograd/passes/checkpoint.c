@@ -1,8 +1,8 @@
-/* plan/autograd/checkpoint.c - checkpointed blocks: what they hold from forward to backward. */
-#include "plan/autograd/checkpoint.h"
+/* plan/autograd/passes/checkpoint.c - checkpointed blocks: what forward leaves for backward. */
+#include "plan/autograd/passes/checkpoint.h"
+#include "plan/autograd/differentiate/saved.h"
 #include "plan/autograd/float8/layer.h"
 #include "plan/autograd/offload.h"
-#include "plan/autograd/saved.h"
 #include "plan/autograd/traced.h"
 
 void plan_run_enter_checkpoint(PlanRun *run, uint32_t step_id) {

@@ -1,5 +1,5 @@
-/* plan/autograd/record.h - what forward records for backward: a node for each op and each unit,
- * with what it keeps (tape.h). Inside plan/ only.
+/* plan/autograd/passes/record.h - what forward records for backward: a node for each op and each
+ * unit, with what it keeps (tape.h). Inside plan/ only.
  */
 #pragma once
 

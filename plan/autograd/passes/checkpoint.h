@@ -1,5 +1,5 @@
-/* plan/autograd/checkpoint.h - blocks that are run again in backward: checkpoint.c what forward
- * holds of one, selective.c which results it keeps as well, recompute.c running it again.
+/* plan/autograd/passes/checkpoint.h - blocks that are run again in backward: checkpoint.c what
+ * forward holds of one, selective.c which results it keeps as well, recompute.c running it again.
  *
  * Inside plan/ only.
  */

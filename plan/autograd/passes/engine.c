@@ -1,4 +1,4 @@
-/* plan/autograd/autograd.c - PyTorch's backward engine, in one thread.
+/* plan/autograd/passes/engine.c - PyTorch's backward engine, in one thread.
  *
  * A node runs when all gradients it waits for have come; of those that may run, the one made last
  * in forward goes first. Accumulating a parameter's gradient goes before everything else. A second
@@ -6,17 +6,17 @@
  * gradients it was given are let go, then what it had saved, then its results are passed on. A node
  * of a checkpointed block has its tensors made again and lets them go as soon as it has used them.
  */
-#include "plan/autograd/autograd.h"
+#include "plan/autograd/passes/engine.h"
 
 #include "plan/autograd/addends.h"
 #include "plan/autograd/backward.h"
-#include "plan/autograd/checkpoint.h"
-#include "plan/autograd/heap.h"
 #include "plan/autograd/launch.h"
 #include "plan/autograd/node.h"
+#include "plan/autograd/passes/checkpoint.h"
+#include "plan/autograd/passes/heap.h"
+#include "plan/autograd/passes/reentrant.h"
 #include "plan/autograd/program.h"
 #include "plan/autograd/read.h"
-#include "plan/autograd/reentrant.h"
 #include "plan/autograd/shared/shared.h"
 #include "plan/autograd/traced.h"
 #include "plan/autograd/unit.h"

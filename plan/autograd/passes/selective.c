@@ -1,4 +1,4 @@
-/* plan/autograd/selective.c - what checkpointing=selective-op keeps of a block.
+/* plan/autograd/passes/selective.c - what checkpointing=selective-op keeps of a block.
  *
  * The outputs of attention kernels and of every other matrix product without a bias, the first one
  * first (what torchtitan's policy chooses), which a recomputation then takes instead of computing
@@ -10,9 +10,9 @@
  * A block with experts is compiled in parts, beneath the policy, which sees of such a program what
  * is no kernel of its own: attention, but no product, for that writes into a tensor that is there.
  */
-#include "plan/autograd/checkpoint.h"
 #include "plan/autograd/chosen.h"
 #include "plan/autograd/float8/layer.h"
+#include "plan/autograd/passes/checkpoint.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/shared.h"
 #include "plan/autograd/traced.h"

@@ -1,10 +1,10 @@
-/* plan/autograd/forward.c - an op of the graph, forward: one kernel, several, or none. */
-#include "plan/autograd/eager.h"
+/* plan/autograd/passes/forward.c - an op of the graph, forward: one kernel, several, or none. */
 #include "plan/autograd/float8/delayed.h"
 #include "plan/autograd/float8/float8.h"
 #include "plan/autograd/four-bit.h"
 #include "plan/autograd/latent.h"
 #include "plan/autograd/loop.h"
+#include "plan/autograd/passes/eager.h"
 #include "plan/autograd/shared/async.h"
 #include "plan/autograd/shared/exchange.h"
 #include "plan/autograd/shared/ring.h"

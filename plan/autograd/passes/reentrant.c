@@ -1,7 +1,7 @@
-/* plan/autograd/reentrant.c - checkpoints that are a node of autograd's (use_reentrant=True), as
- * until PyTorch 2.0 only they work around units of FSDP1. */
-#include "plan/autograd/reentrant.h"
-#include "plan/autograd/checkpoint.h"
+/* plan/autograd/passes/reentrant.c - checkpoints that are a node of autograd's
+ * (use_reentrant=True), as until PyTorch 2.0 only they work around units of FSDP1. */
+#include "plan/autograd/passes/reentrant.h"
+#include "plan/autograd/passes/checkpoint.h"
 #include "plan/autograd/unit.h"
 
 uint32_t plan_reentrant_block(const PlanRun *run, const PlanNode *node) {

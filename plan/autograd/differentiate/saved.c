@@ -1,5 +1,5 @@
-/* plan/autograd/saved.c - what each op kind keeps for its backward, in PyTorch's order. */
-#include "plan/autograd/saved.h"
+/* plan/autograd/differentiate/saved.c - what each op keeps for backward, in PyTorch's order. */
+#include "plan/autograd/differentiate/saved.h"
 #include "plan/autograd/float8/layer.h"
 #include "plan/autograd/tensor.h"
 
