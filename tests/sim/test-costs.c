@@ -11,7 +11,7 @@
 
 static SimTime time_of(const char *op, const char *buffers, const ModelCluster *cluster) {
     g_autoptr(Plan) plan = toy_plan(op, buffers);
-    const SimNetworkPath paths[PLAN_N_AXES] = {0};
+    const SimNetworkPath paths[SIM_N_PATHS] = {0};
     const char *unsupported = NULL;
     g_autoptr(SimOpCosts) costs = sim_op_costs_new(plan, 0, cluster, paths, &unsupported);
     g_assert_nonnull(costs);
