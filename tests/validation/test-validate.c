@@ -220,6 +220,7 @@ static const char *const runs[] = {"train_context.csv",
                                    "train_fresh_thirteenth.csv",
                                    "train_fresh_thirtieth.csv",
                                    "train_fresh_thirtyfirst.csv",
+                                   "train_fresh_thirtysecond.csv",
                                    "train_fresh_twelfth.csv",
                                    "train_fresh_twentieth.csv",
                                    "train_fresh_twentyeighth.csv",
@@ -349,7 +350,8 @@ static const struct {
     {"train_fresh_twentythird.csv", 0.02, 0.065}, {"train_fresh_twentyfifth.csv", 0.02, 0.21},
     {"train_fresh_twentysixth.csv", 0.045, 0.25}, {"train_fresh_twentyseventh.csv", 0.045, 0.35},
     {"train_fresh_twentyeighth.csv", 0.02, 0.12}, {"train_fresh_twentyninth.csv", 0.06, 0.2},
-    {"train_fresh_thirtieth.csv", 0.035, 0.15},   {"train_fresh_thirtyfirst.csv", 0.05, 0.09}};
+    {"train_fresh_thirtieth.csv", 0.035, 0.15},   {"train_fresh_thirtyfirst.csv", 0.05, 0.09},
+    {"train_fresh_thirtysecond.csv", 0.01, 0.27}};
 
 static int unmended_at(const CliValidatedTable *t) {
     for (unsigned i = 0; i < G_N_ELEMENTS(unmended); i++) {
