@@ -410,6 +410,35 @@ static int32_t last_step(const Trace *trace, uint32_t rank) {
     return last;
 }
 
+/* How many times the optimizer had run, of what was recorded. */
+static guint updates_before(const Snapshot *snapshot, int64_t time_us) {
+    guint n = 0;
+    for (guint i = 0; i < snapshot->annotations->len; i++) {
+        const SnapshotAnnotation *annotation =
+            &g_array_index(snapshot->annotations, SnapshotAnnotation, i);
+        n += annotation->ends && annotation->time_us <= time_us &&
+             steps_is_optimizer(annotation->name, annotation->name_length);
+    }
+    return n;
+}
+
+static void note_oom(Measured *measured, const Snapshot *snapshot) {
+    const SnapshotEvent *oom = snapshot_event(snapshot, first_oom(snapshot));
+    guint n = updates_before(snapshot, oom->time_us);
+    TraceScale scale = trace_scale_bytes((double)oom->requested_bytes);
+    g_autofree char *place = snapshot_place(oom->frames);
+    g_autofree char *bytes =
+        oom->requested_bytes == 0 /* not told */
+            ? g_strdup("what was")
+            : g_strdup_printf("%.2f %s,", (double)oom->requested_bytes / scale.per_unit,
+                              scale.unit);
+    measured_note(measured,
+                  "the run was out of memory %u time%s, first after %u step%s of the optimizer: no "
+                  "room for %s asked for at %s",
+                  snapshot->n_ooms, snapshot->n_ooms == 1 ? "" : "s", n, n == 1 ? "" : "s", bytes,
+                  place);
+}
+
 static void note_run(Measured *measured, const Snapshot *snapshot, const SnapshotSteps *steps) {
     if (steps->from == STEPS_UNKNOWN && snapshot->n_ooms == 0) {
         measured_note(measured,
@@ -427,8 +456,7 @@ static void note_run(Measured *measured, const Snapshot *snapshot, const Snapsho
                       (double)snapshot->active / scale.per_unit, scale.unit);
     }
     if (snapshot->n_ooms > 0) {
-        measured_note(measured, "the run was out of memory %u time%s", snapshot->n_ooms,
-                      snapshot->n_ooms == 1 ? "" : "s");
+        note_oom(measured, snapshot);
     }
     if (snapshot->n_odd > 0) {
         measured_note(measured,

@@ -219,6 +219,9 @@ def check_out_of_memory(foreshard):
             said.append('%s: %r' % (name, rows[name]))
     if found['surpluses'] or found['paired'] is not None or 'no steps found' not in found['second']:
         said.append('of itself: %r' % found)
+    if not any('first after 0 steps of the optimizer: no room for 64.00 TiB, asked for at train.py:41 forward' in note
+               for note in found['notes']):
+        said.append('when and where: %r' % found['notes'])
     segment = {'device': 0, 'address': 1 << 45, 'total_size': 20 << 20, 'stream': 0, 'segment_type': 'large',
                'is_expandable': False, 'blocks': [{'address': 1 << 45, 'size': 5 << 20, 'requested_size': 5 << 20,
                                                    'state': 'active_allocated', 'frames': FRAMES}]}

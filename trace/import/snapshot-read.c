@@ -58,9 +58,10 @@ bool snapshot_read_events(Snapshot *snapshot, const UnpickledValue *list, const 
         if (!read_action(unpickled_get(entry, "action"), &event)) {
             continue;
         }
-        bool is_oom = event.action == SNAPSHOT_OOM; /* of any size, for it moves nothing */
-        if (!is_oom && (!read_address(entry, "addr", &event.address) ||
-                        !read_size(entry, "size", &event.requested_bytes))) {
+        if (event.action == SNAPSHOT_OOM) { /* of any size, for it moves nothing */
+            read_up_to(entry, "size", G_MAXINT64, &event.requested_bytes);
+        } else if (!read_address(entry, "addr", &event.address) ||
+                   !read_size(entry, "size", &event.requested_bytes)) {
             g_set_error(error, TRACE_ERROR, TRACE_ERROR_VALUE,
                         "%s: event %u of device %u has no possible address or size", file_name, i,
                         snapshot->device);
