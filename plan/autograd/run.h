@@ -75,7 +75,7 @@ typedef struct {
 /* The forward and backward pass that runs, of those of its step. */
 typedef struct {
     uint64_t number;
-    uint32_t microbatch; /* of a batch that a schedule of stages plays in parts */
+    uint32_t microbatch; /* that runs, of a batch that a schedule of stages plays in parts */
     uint32_t n_folded;   /* passes of the step that are not written out (plan/fold.h) */
     bool is_last;        /* of the step */
     bool reduces;        /* it reduces gradients; others only accumulate them */

@@ -164,7 +164,7 @@ void plan_stage_begin_forward(PlanRun *run) {
 static void hold_result(PlanRun *run) {
     PlanStages *s = run->owner.stages;
     PlanTensor result = plan_run_value(run, run->graph->leaves);
-    s->chunks[s->now].result = plan_run_ref(run, result);
+    s->chunks[run->pass.microbatch].result = plan_run_ref(run, result);
     plan_stage_replace(run, &s->result, plan_run_ref(run, result));
 }
 
@@ -189,7 +189,7 @@ static void begin_tape(PlanRun *run, const PlanStageChunk *chunk) {
 void plan_stage_forward(PlanRun *run, uint32_t number) {
     PlanStages *s = run->owner.stages;
     PlanStageChunk *chunk = &s->chunks[number];
-    s->now = run->pass.microbatch = number;
+    run->pass.microbatch = number;
     exchange_tapes(run, chunk);
     begin_tape(run, chunk);
     uint32_t next = plan_run_forward_root(run);
@@ -207,7 +207,7 @@ void plan_stage_forward(PlanRun *run, uint32_t number) {
 void plan_stage_backward(PlanRun *run, uint32_t number) {
     PlanStages *s = run->owner.stages;
     PlanStageChunk *chunk = &s->chunks[number];
-    s->now = run->pass.microbatch = number;
+    run->pass.microbatch = number;
     s->n_backwards = s->n_backwards % s->n_chunks + 1;
     s->phase = PLAN_PHASE_BACKWARD;
     run->pass.reduces = !plan_stage_is_sharded(run) && s->n_backwards == s->n_chunks;

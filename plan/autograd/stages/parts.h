@@ -31,7 +31,6 @@ typedef PLAN_VECTOR(PlanStageSent) PlanStageSentList;
 struct _PlanStages {
     PlanStageChunk *chunks;
     uint32_t n_chunks;
-    uint32_t now;                           /* the chunk that runs */
     uint32_t n_backwards;                   /* in this step, so far */
     uint32_t n_values, n_ops, n_parameters; /* the lengths of a tape's arrays */
     PlanTensor arrived;     /* the gradient that backward has just made; not a reference */
