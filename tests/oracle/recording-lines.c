@@ -22,7 +22,7 @@ static bool is_whole(JsonObject *object, const char *key) {
     return holds(object, key, G_TYPE_INT64) && json_object_get_int_member(object, key) >= 0;
 }
 
-static JsonObject *object_at(JsonObject *object, const char *key) {
+JsonObject *recording_object_at(JsonObject *object, const char *key) {
     JsonNode *node = json_object_get_member(object, key);
     return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
 }
@@ -58,11 +58,11 @@ bool recording_check_header(JsonObject *header, GError **error) {
         return false;
     }
     for (const char *const *key = objects; *key; key++) {
-        if (!object_at(header, *key)) {
+        if (!recording_object_at(header, *key)) {
             return wants(error, "the header", *key, "an object");
         }
     }
-    JsonObject *options = object_at(header, "options");
+    JsonObject *options = recording_object_at(header, "options");
     if (!has_wholes(options, "the header's options", ranks, error)) {
         return false;
     }
@@ -117,8 +117,8 @@ bool recording_check_event(JsonObject *event, GError **error) {
 static bool has_totals(JsonObject *summary, const char *what, const char *const *keys,
                        const char *within, GError **error) {
     for (; *keys; keys++) {
-        JsonObject *bytes = object_at(summary, *keys);
-        bytes = bytes && within ? object_at(bytes, within) : bytes;
+        JsonObject *bytes = recording_object_at(summary, *keys);
+        bytes = bytes && within ? recording_object_at(bytes, within) : bytes;
         if (!bytes || !is_whole(bytes, "total")) {
             return wants(error, what, *keys, "bytes by category with their total");
         }
@@ -156,10 +156,10 @@ static bool has_collectives(JsonObject *summary, GError **error) {
 
 bool recording_check_summary(JsonObject *summary, GError **error) {
     static const char *const ends[] = {"start", "start_rounded", "end", "end_rounded", NULL};
-    if (object_at(summary, "phases")) {
+    if (recording_object_at(summary, "phases")) {
         return true; /* of a GPU, by gpu/record_memory.py */
     }
-    JsonObject *evaluation = object_at(summary, "evaluation");
+    JsonObject *evaluation = recording_object_at(summary, "evaluation");
     return has_totals(summary, "the summary", ends, NULL, error) &&
            has_peaks(summary, "the summary", error) &&
            (!evaluation || has_peaks(evaluation, "the evaluation", error)) &&

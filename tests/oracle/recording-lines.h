@@ -8,6 +8,8 @@
 #include <json-glib/json-glib.h>
 #include <stdbool.h>
 
+/* NULL: it has none of that name. */
+JsonObject *recording_object_at(JsonObject *object, const char *key);
 /* Each sets error, without the file and line, and returns false when a field is missing or holds
  * something else. */
 bool recording_check_header(JsonObject *header, GError **error);

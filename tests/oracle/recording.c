@@ -18,12 +18,6 @@ void recording_free(Recording *recording) {
     }
 }
 
-/* Of a line, the object that tells what it is. */
-static JsonObject *part_of(JsonObject *line, const char *key) {
-    JsonNode *node = json_object_get_member(line, key);
-    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
 static bool take_event(Recording *recording, JsonObject *event, GError **error) {
     if (!recording_check_event(event, error)) {
         return false;
@@ -44,7 +38,8 @@ static bool take_event(Recording *recording, JsonObject *event, GError **error) 
 }
 
 static bool take_line(Recording *recording, JsonObject *line, GError **error) {
-    JsonObject *header = part_of(line, "header"), *summary = part_of(line, "summary");
+    JsonObject *header = recording_object_at(line, "header");
+    JsonObject *summary = recording_object_at(line, "summary");
     if (header) {
         g_clear_pointer(&recording->header, json_object_unref);
         recording->header = json_object_ref(header);
