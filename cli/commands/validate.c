@@ -6,7 +6,6 @@
 #include "cli/validate/kinds.h"
 #include "cli/validate/one-share.h"
 #include "cli/validate/validate.h"
-#include "plan/refuse.h"
 
 static const CliCommand command = {
     .words = "ROWS.csv...",
@@ -32,23 +31,22 @@ typedef struct {
     int cores;
 } Options;
 
-#define refuse(error, ...) plan_refuse(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, __VA_ARGS__)
-
 static bool options_are_sound(const Options *o, GError **error) {
     if (o->csv && (o->json || o->brief)) {
-        return refuse(error, "--csv is a form of its own, of all rows; leave %s away",
-                      o->json ? "--json" : "--brief");
+        return cli_refuse(error, "--csv is a form of its own, of all rows; leave %s away",
+                          o->json ? "--json" : "--brief");
     }
     if ((o->settings || o->kinds) && (o->json || o->csv || o->brief || o->settings == o->kinds)) {
-        return refuse(error, "%s prints a table of its own; leave %s away",
-                      o->settings ? "--settings" : "--kinds",
-                      o->json    ? "--json"
-                      : o->csv   ? "--csv"
-                      : o->brief ? "--brief"
-                                 : "--kinds");
+        return cli_refuse(error, "%s prints a table of its own; leave %s away",
+                          o->settings ? "--settings" : "--kinds",
+                          o->json    ? "--json"
+                          : o->csv   ? "--csv"
+                          : o->brief ? "--brief"
+                                     : "--kinds");
     }
     return o->cores >= 0 ||
-           refuse(error, "--cores is %d; give 1 or more, or 0 for as many as there are", o->cores);
+           cli_refuse(error, "--cores is %d; give 1 or more, or 0 for as many as there are",
+                      o->cores);
 }
 
 static bool validate(const char *const *paths, const Options *o, GError **error) {

@@ -8,6 +8,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "plan/refuse.h"
+
 /* Exit statuses. */
 enum {
     CLI_OK = 0,
@@ -42,6 +44,10 @@ enum {
 };
 /* Complains of a number below 0; one that was not given becomes -1. */
 bool cli_number_is_sound(const char *option, int *number);
+
+/* As plan_refuse(), of what an option was given. */
+#define cli_refuse(error, ...)                                                                     \
+    plan_refuse(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, __VA_ARGS__)
 
 /* One line on stderr, which a terminal gets broken between words; returns status. */
 int cli_complain(int status, const char *format, ...) G_GNUC_PRINTF(2, 3);

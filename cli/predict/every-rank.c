@@ -5,7 +5,6 @@
 #include "cli/options/command.h"
 #include "cli/say/progress.h"
 #include "plan/files/ini.h"
-#include "plan/refuse.h"
 #include "sim/settings.h"
 
 struct _CliEveryRank {
@@ -98,8 +97,6 @@ void cli_every_rank_free(CliEveryRank *every) {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-#define refuse(error, ...) plan_refuse(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, __VA_ARGS__)
-
 /* "3" or "0-7", below n. */
 static bool read_range(const char *text, uint64_t n, const char *option, const char *what,
                        uint64_t *ret_first, uint64_t *ret_last, GError **error) {
@@ -108,14 +105,14 @@ static bool read_range(const char *text, uint64_t n, const char *option, const c
     bool is_range = ends[0] && plan_parse_u64(ends[0], &first) &&
                     plan_parse_u64(ends[1] ? ends[1] : ends[0], &last) && last >= first;
     if (!is_range) {
-        return refuse(error, "%s: '%s' names no %ss; write one as 3, several as 0-7", option, text,
-                      what);
+        return cli_refuse(error, "%s: '%s' names no %ss; write one as 3, several as 0-7", option,
+                          text, what);
     }
     if (last >= n) {
-        return refuse(error,
-                      "%s: there is no %s %" G_GUINT64_FORMAT "; the plan has %" G_GUINT64_FORMAT
-                      ", counted from 0",
-                      option, what, last, n);
+        return cli_refuse(error,
+                          "%s: there is no %s %" G_GUINT64_FORMAT
+                          "; the plan has %" G_GUINT64_FORMAT ", counted from 0",
+                          option, what, last, n);
     }
     *ret_first = first;
     *ret_last = last;
@@ -134,12 +131,12 @@ static bool read_trouble(CliEveryRank *every, const Form *form, const char *text
     const char *colon = strrchr(text, ':'), *equals = strchr(text, '=');
     double factor;
     if (!colon || !equals || equals > colon || !plan_parse_double(colon + 1, &factor)) {
-        return refuse(error, "%s: '%s' is not WHO:FACTOR; write rank=3:%s or node=0-1:%s",
-                      form->option, text, slow ? "1.2" : "0.5", slow ? "1.2" : "0.5");
+        return cli_refuse(error, "%s: '%s' is not WHO:FACTOR; write rank=3:%s or node=0-1:%s",
+                          form->option, text, slow ? "1.2" : "0.5", slow ? "1.2" : "0.5");
     }
     if (factor < form->least || factor > form->most) {
-        return refuse(error, "%s: %s is out of bounds; give a factor from %g to %g", form->option,
-                      colon + 1, form->least, form->most);
+        return cli_refuse(error, "%s: %s is out of bounds; give a factor from %g to %g",
+                          form->option, colon + 1, form->least, form->most);
     }
     g_autofree char *who = g_strndup(text, (gsize)(equals - text));
     g_autofree char *range = g_strndup(equals + 1, (gsize)(colon - equals - 1));
@@ -147,8 +144,8 @@ static bool read_trouble(CliEveryRank *every, const Form *form, const char *text
     bool nvlink = !slow && (g_str_equal(who, "rank") || g_str_equal(who, "nvlink") || node);
     bool nic = !slow && (g_str_equal(who, "rank") || g_str_equal(who, "nic") || node);
     if (!nvlink && !nic && !(slow && (node || g_str_equal(who, "rank")))) {
-        return refuse(error, "%s: '%s' is unknown; give %s", form->option, who,
-                      slow ? "rank or node" : "rank, node, nvlink or nic");
+        return cli_refuse(error, "%s: '%s' is unknown; give %s", form->option, who,
+                          slow ? "rank or node" : "rank, node, nvlink or nic");
     }
     uint64_t first, last, n = node ? (form->world + form->a_node - 1) / form->a_node : form->world;
     if (!read_range(range, n, form->option, node ? "node" : "rank", &first, &last, error)) {
@@ -191,8 +188,8 @@ static bool read_traced(CliEveryRank *every, uint32_t world, GError **error) {
 static bool read_percent(const char *option, const char *text, double *ret_share, GError **error) {
     double percent;
     if (!(plan_parse_double(text, &percent) && percent >= 0 && percent <= SIM_MOST_PERCENT)) {
-        return refuse(error, "%s: '%s' is no percentage from 0 to %d", option, text,
-                      SIM_MOST_PERCENT);
+        return cli_refuse(error, "%s: '%s' is no percentage from 0 to %d", option, text,
+                          SIM_MOST_PERCENT);
     }
     *ret_share = percent / 100;
     return true;
@@ -202,7 +199,7 @@ static bool read_percent(const char *option, const char *text, double *ret_share
 static bool read_numbers(CliEveryRank *every, const ModelCluster *cluster, GError **error) {
     every->jitter = sim_jitter_of(cluster);
     if (every->seed && !plan_parse_u64(every->seed, &every->jitter.seed)) {
-        return refuse(error, "--seed: '%s' is no whole number; give digits", every->seed);
+        return cli_refuse(error, "--seed: '%s' is no whole number; give digits", every->seed);
     }
     for (unsigned kind = 0; kind < SIM_N_JITTERS; kind++) {
         const char *text = every->percents[kind];
@@ -223,7 +220,7 @@ static bool check_unasked(const CliEveryRank *every, GError **error) {
     for (unsigned kind = 0; kind < SIM_N_JITTERS && !without; kind++) {
         without = every->percents[kind] ? cli_jitter_options[kind] : NULL;
     }
-    return !without || refuse(error, "%s is for every-rank play; add --every-rank", without);
+    return !without || cli_refuse(error, "%s is for every-rank play; add --every-rank", without);
 }
 
 bool cli_every_rank_is_asked(const CliEveryRank *every) {
